@@ -149,7 +149,7 @@ OTHER_KUBERNETES := .tools/kubernetes-$(VERSION)
 OTHER_KUEUE := .tools/kueue-$(VERSION)
 ifneq ($(filter kubernetes kueue,$(MAKECMDGOALS)),)
 $(if $(shell echo '$(VERSION)' | grep -Ex '[0-9]+\.[0-9]+\.[0-9]+'),,$(error VERSION is "$(VERSION)": give a release, such as \
-	make kubernetes VERSION=1.33.13 or make kueue VERSION=0.17.0))
+	make kubernetes VERSION=1.33.13 or make kueue VERSION=0.18.3))
 endif
 
 # new-module FOLDER,PACKAGE: adds this program to the module, whose go.mod may have `replace` lines already
@@ -183,8 +183,8 @@ $(OTHER_KUEUE)/bin/kueue: $(OTHER_KUEUE)/go.mod
 	$(call go-build,kueue,$@,$(<D))
 	$(call kueue-crds,$(<D),$(<D)/crds)
 
-kueue: setup $(addprefix $(BIN)/,helm helm3 etcd kwok kubectl) $(KUBERNETES) $(OTHER_KUEUE)/bin/kueue ## run the tests of Kueue with VERSION=0.17.0
-	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUEUE=$(CURDIR)/$(OTHER_KUEUE) $(PYTEST) tests/cluster/test_kueue.py tests/cluster/test_kueue_groups.py $(ARGS)
+kueue: setup $(addprefix $(BIN)/,helm helm3 etcd kwok kubectl) $(KUBERNETES) $(OTHER_KUEUE)/bin/kueue ## run the tests of Kueue with VERSION=0.18.3
+	MINICLUSTER_TEST_TOOLS=built MINICLUSTER_TEST_KUEUE=$(CURDIR)/$(OTHER_KUEUE) $(PYTEST) tests/cluster/test_kueue*.py $(ARGS)
 
 # the programs of the pods, those that are sent to the lead, and those of the hooks import each other by file name alone
 POD_FOLDERS := $(wildcard plugin/minicluster/pod/[a-z]*)

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -227,24 +227,24 @@ def _kubeconfig(server: str, certificate: Path, user: str, token: str) -> dict[s
 
 
 def _node(index: int) -> dict[str, Any]:
-    name = f"node-{index}"
+    labels = {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/region": "region",
+        "topology.kubernetes.io/zone": f"zone-{'ab'[index % 2]}",
+    }
+    return simulated_node(f"node-{index}", NODE_SIZE, labels, f"10.0.0.{index + 1}")
+
+
+def simulated_node(name: str, size: Mapping[str, str], labels: Mapping[str, str], address: str) -> dict[str, Any]:
+    """Return a Kubernetes node of a size, a quantity for each resource, that kwok plays."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": name,
             "annotations": {"kwok.x-k8s.io/node": "fake"},
-            "labels": {
-                "kubernetes.io/hostname": name,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-                "topology.kubernetes.io/region": "region",
-                "topology.kubernetes.io/zone": f"zone-{'ab'[index % 2]}",
-            },
+            "labels": {"kubernetes.io/hostname": name, **labels},
         },
-        "status": {
-            "capacity": NODE_SIZE,
-            "allocatable": NODE_SIZE,
-            "addresses": [{"type": "InternalIP", "address": f"10.0.0.{index + 1}"}],
-        },
+        "status": {"capacity": size, "allocatable": size, "addresses": [{"type": "InternalIP", "address": address}]},
     }

@@ -147,6 +147,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "agent.": SCALES,
     "containers.0.resources.claims": CLAIMS,
     "flux.container.resources.claims": CLAIMS,
+    "pod.segments.topologyKey": {"kueue": {"queueName": "q"}, "pod": {"segments": {"size": 2}}},
     "gang.kind": {"pod": {"schedulerName": "s"}},
     "gang.queue": {"pod": {"schedulerName": "s"}, "gang": {"kind": "volcano"}},
     "metrics.enabled": {},

@@ -29,6 +29,27 @@ def test_kueue_reads_labels_and_annotations_of_the_job(helm: Helm) -> None:
     assert found["spec"] == plain["spec"]
 
 
+def test_kueue_reads_the_place_of_segments_from_the_pods_of_each_job(helm: Helm) -> None:
+    kueue = {"kueue": {"queueName": "q"}}
+    group: dict[str, Any] = {"name": "gpu", "size": 6, "cores": 1}
+    groups = [group, {**group, "name": "any", "pod": {"segments": {"size": 2}}}]
+
+    def annotations(**values: Any) -> list[dict[str, str]]:
+        found = by_name(helm.template(values={"size": 6, "groups": groups, **kueue, **values}))
+        names = ("flux-sample", "flux-sample-gpu", "flux-sample-any")
+        return [found["Job", name]["spec"]["template"]["metadata"]["annotations"] for name in names]
+
+    plain, mine = annotations(), {"annotations": {"a": "b"}}
+    place = {
+        "kueue.x-k8s.io/podset-slice-required-topology": "example.com/rack",
+        "kueue.x-k8s.io/podset-slice-size": "3",
+    }
+    found = annotations(pod={"segments": {"size": 3, "topologyKey": "example.com/rack"}, **mine})
+    assert found == [one | extra | mine["annotations"] for one, extra in zip(plain, (place, place, {}), strict=True)]
+    # the names alone change no pod
+    assert annotations(pod={"segments": {"size": 4}}) == plain
+
+
 def test_the_value_suspend_suspends_the_job(helm4: Helm) -> None:
     plain = job(helm4.template())
     found = job(helm4.template(values={"suspend": True}))

@@ -6,6 +6,7 @@ Its webhooks see only namespaces with the label `kueue`, so the other tests of t
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -23,14 +24,23 @@ from tools.embedded import LEASH, EmbeddedCluster, free_port
 CRDS = BIN.parent / "crds"
 #: `make kueue VERSION=…` names the folder of another version.
 KUEUE = Path(os.environ.get("MINICLUSTER_TEST_KUEUE", BIN.parent))
+PIN = BIN.parents[1] / "tools" / "kueue" / "go.mod"
 LABEL = "kueue"
 LOCAL_QUEUE = "user-queue"
 #: The world of a namespace with a queue: its quota is Kueue's
 WORLD = tenant.SHARED.without("limits", "quota")
-GATES = "ElasticJobsViaWorkloadSlices=true,VisibilityOnDemand=false"
+GATES = "VisibilityOnDemand=false"
 #: Kueue reads the certificate of its metrics from a fixed path in /etc: it gets an /etc of its own.
 WITH_ETC = ("unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind etc /etc && exec "$@"', "sh")
 QUEUEING = "kueue.x-k8s.io/v1beta2"
+
+
+def version() -> tuple[int, int]:
+    """Return major and minor of the Kueue that runs."""
+    module = PIN if BIN.parent == KUEUE else KUEUE / "go.mod"
+    found = re.search(r"sigs\.k8s\.io/kueue v(\d+)\.(\d+)", module.read_text())
+    assert found, module
+    return int(found[1]), int(found[2])
 
 
 def missing() -> str:

@@ -7,14 +7,12 @@ from typing import Any
 import kueue_beside
 import pytest
 from kueue_beside import LOCAL_QUEUE
-from minicluster.cluster.kueue import WORKLOADS, true_conditions
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.document import document
 from minicluster.live.snapshot import StatusSnapshot, take_snapshot
 from quick import QuickCluster, QuickHelm
 from support import Helm
 
-from tools.clients import TooLateError
 from tools.releases import Release
 
 CPU = {"command": "sleep inf", "resources": {"requests": {"cpu": 1}}}
@@ -58,32 +56,3 @@ def _take_snapshot(release: Release, monkeypatch: pytest.MonkeyPatch) -> StatusS
     for name in ("PATH", "KUBECONFIG"):
         monkeypatch.setenv(name, release.cluster.env[name])
     return take_snapshot(Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC))
-
-
-def running(release: Release, size: int) -> dict[int, str]:
-    """Wait for the running pods of an elastic cluster, and return their UIDs by index.
-
-    Kueue looks for gated pods when it looks at the Job. One that it did not yet know then stays gated until the
-    Job changes. It may also have admitted two Workloads; docs/how-to/use-kueue.md has the ways out.
-    """
-    for attempt in range(3):
-        try:
-            return release.running(size, seconds=10)
-        except TooLateError:
-            remove_second_workload(release)
-            release.kubectl("annotate", "job", release.name, f"test/attempt={attempt}", "--overwrite")
-    return release.running(size)
-
-
-def admitted_workloads(release: Release) -> list[dict[str, Any]]:
-    """Return the Workloads that Kueue has admitted and that have not ended."""
-    workloads = release.items(WORKLOADS)
-    return [one for one in workloads if "Admitted" in (its := true_conditions(one)) and "Finished" not in its]
-
-
-def remove_second_workload(release: Release) -> None:
-    """Remove one Workload if Kueue has admitted two for one Job, as an administrator does."""
-    for workload in admitted_workloads(release)[1:]:
-        name = workload["metadata"]["name"]
-        release.kubectl("delete", "workload", name, "--wait=false")
-        release.kubectl("patch", "workload", name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')

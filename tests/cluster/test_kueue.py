@@ -1,10 +1,10 @@
 """MiniClusters that Kueue's real controller admits, suspends and lets grow."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
+import kueue_beside
 import pytest
 from autoscaled import agent, resize
 from kube import Kube
@@ -12,12 +12,9 @@ from kueue_beside import LOCAL_QUEUE
 from minicluster.cluster.kueue import WORKLOADS, true_conditions
 from queued import (
     ELASTIC,
-    admitted_workloads,
     beside,
     new_release,
     queued_helm,
-    remove_second_workload,
-    running,
     status,
     why,
     with_priority,
@@ -146,9 +143,9 @@ def test_an_elastic_minicluster_changes_its_size_without_a_restart(
 ) -> None:
     release = new_release(queued_helm(helm, queues), queues, 3)
     release.install(size=1, kueue=ELASTIC)
-    uids = running(release, 1)
+    uids = release.running(1)
     release.upgrade(size=2)
-    uids = _kept(uids, running(release, 2))
+    uids = _kept(uids, release.running(2))
     release.upgrade(size=5)
     release.cluster.wait("the pods", lambda: len(release.live_pods()) == 5)
     release.cluster.wait("the gates", lambda: _gated(release) == {2, 3, 4})
@@ -158,12 +155,12 @@ def test_an_elastic_minicluster_changes_its_size_without_a_restart(
     no_quota = "Pending: waits for Kueue: couldn't assign flavors to pod set main: insufficient unused quota for cpu "
     release.cluster.wait("the reason", lambda: why(release, monkeypatch, 2).startswith(no_quota))
     release.upgrade(size=3)
-    uids = _kept(uids, running(release, 3))
+    uids = _kept(uids, release.running(3))
     other = beside(release)
     other.install(size=1)
     wait_suspended(other)
     release.upgrade(size=2)
-    running(release, 2)
+    release.running(2)
     other.running(1)
 
 
@@ -172,42 +169,20 @@ def test_an_elastic_minicluster_that_grew_starts_again_after_a_suspension(
 ) -> None:
     release = new_release(queued_helm(helm4, queues), queues, 2)
     release.install(size=1, kueue=ELASTIC)
-    running(release, 1)
+    release.running(1)
     release.upgrade(size=2)
-    running(release, 2)
+    release.running(2)
     _activate(release, active=False)
     wait_suspended(release)
     _activate(release, active=True)
-    # kueue#12993; docs/how-to/use-kueue.md has the way out
-    conflict = "it could not start the Job: invalid admission check PodSetUpdate: conflict for annotations: "
-    release.cluster.wait("the reason", lambda: conflict in status(release, monkeypatch)["why"])
-    # 0.15 has the first, 0.17 both
-    names = {"kueue.x-k8s.io/workload": None, "kueue.x-k8s.io/workload-slice-name": None}
-    patch = {"spec": {"template": {"metadata": {"annotations": names}}}}
-    release.kubectl("patch", "job", "mc", "--type=merge", "-p", json.dumps(patch))
-    running(release, 2)
-
-
-def test_a_growth_goes_on_when_the_second_of_two_admitted_workloads_is_removed(
-    helm4: Helm, queues: QuickCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = new_release(queued_helm(helm4, queues), queues, 8)
-    release.install(size=2, kueue=ELASTIC)
-    uids = running(release, 2)
-    # as kueue#11327 makes it when the size changes twice
-    second = {**admitted_workloads(release)[0], "status": {}}
-    kept = ("namespace", "labels", "annotations", "finalizers", "ownerReferences")
-    second["metadata"] = {"name": "second", **{key: second["metadata"].get(key) for key in kept}}
-    queues.create(second)
-    release.cluster.wait("the second", lambda: len(admitted_workloads(release)) == 2)
-    release.upgrade(size=3)
-    log, said = queues.work_dir / "kueue" / "log", f'"{release.namespace}".*unexpected combination of old and new'
-    release.cluster.wait("Kueue's error", lambda: bool(re.search(said, log.read_text())))
-    assert _gated(release) == {2}
-    names = " and ".join(one["metadata"]["name"] for one in admitted_workloads(release))
-    assert why(release, monkeypatch, 2).startswith(f"Pending: waits for Kueue: it admitted {names} for one Job: ")
-    remove_second_workload(release)
-    _kept(uids, running(release, 3))
+    if kueue_beside.version() < (0, 19):
+        # kueue#12993; docs/how-to/use-kueue.md has the way out
+        conflict = "it could not start the Job: invalid admission check PodSetUpdate: conflict for annotations: "
+        release.cluster.wait("the reason", lambda: conflict in status(release, monkeypatch)["why"])
+        names = {"kueue.x-k8s.io/workload": None, "kueue.x-k8s.io/workload-slice-name": None}
+        patch = {"spec": {"template": {"metadata": {"annotations": names}}}}
+        release.kubectl("patch", "job", "mc", "--type=merge", "-p", json.dumps(patch))
+    release.running(2)
 
 
 def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queues: QuickCluster) -> None:
@@ -215,10 +190,10 @@ def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queue
     text = release.refuse(command="install", size=1, autoscaling={"enabled": True})
     assert lines_with(text, f"autoscaling is on and the Job is in Kueue's queue {LOCAL_QUEUE}, which restarts all pods")
     release.install(size=1, autoscaling={"enabled": True}, kueue=ELASTIC)
-    uids = running(release, 1)
+    uids = release.running(1)
     # as the agent does
     release.kubectl("patch", "job", "mc", "-p", json.dumps({"spec": {"completions": 3, "parallelism": 3}}))
-    _kept(uids, running(release, 3))
+    _kept(uids, release.running(3))
 
 
 @pytest.mark.parametrize("quota", [1, 3, 4])
@@ -227,7 +202,7 @@ def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
 ) -> None:
     release = new_release(queued_helm(helm4, queues), queues, quota)
     release.install(size=1, autoscaling={"enabled": True}, kueue=ELASTIC)
-    uids = running(release, 1)
+    uids = release.running(1)
     pod, limits, now = agent(release, tmp_path), Quota(), 0.0
     resize(pod, 6)
     while (size := pod.get_job()["spec"]["completions"]) > quota:
@@ -238,10 +213,10 @@ def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
         assert admitted < size
         resize(pod, admitted)
         if admitted <= quota:
-            uids = _kept(uids, running(release, admitted))
+            uids = _kept(uids, release.running(admitted))
             # the queue still needs six
             resize(pod, int(min(6, limits.limit)))
-    uids = _kept(uids, running(release, quota))
+    uids = _kept(uids, release.running(quota))
     assert (pod.gated(), limits.limit) == (0, quota)
 
 

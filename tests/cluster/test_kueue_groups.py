@@ -93,25 +93,15 @@ def test_a_group_in_a_queue_goes_to_zero_and_back_and_keeps_another_size(helm: H
 def test_a_group_of_an_elastic_cluster_takes_any_size_in_place(helm: Helm, queues: QuickCluster) -> None:
     release = new_release(queued_helm(helm, queues), queues, 3)
     release.install(size=1, maxSize=2, groups=gpu(1), kueue=ELASTIC)
-    settle(release, "mc-0", "mc-gpu-0")
+    wait_for(release, "mc-0", "mc-gpu-0")
     kept = {pod["metadata"]["uid"] for pod in release.items("pods")}
     release.upgrade(groups=gpu(2))
-    settle(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
     assert kept < {pod["metadata"]["uid"] for pod in release.items("pods")}
     release.upgrade(groups=gpu(0), size=2)
-    settle(release, "mc-0", "mc-1")
+    wait_for(release, "mc-0", "mc-1")
     release.upgrade(groups=gpu(1))
-    settle(release, "mc-0", "mc-1", "mc-gpu-0")
-
-
-def settle(release: Release, *names: str) -> None:
-    """Wait for the hosts; Kueue 0.15 can overlook a pod until its Job changes (docs/how-to/use-kueue.md)."""
-
-    def looked() -> bool:
-        release.kubectl("annotate", "job", "mc", "mc-gpu", f"test/hosts={len(names)}", "--overwrite")
-        return hosts(release) == sorted(names)
-
-    release.cluster.wait(f"the hosts {names}", looked)
+    wait_for(release, "mc-0", "mc-1", "mc-gpu-0")
 
 
 def test_the_agent_scales_a_group_in_a_queue_from_zero_and_back(
@@ -119,7 +109,7 @@ def test_the_agent_scales_a_group_in_a_queue_from_zero_and_back(
 ) -> None:
     release = new_release(queued_helm(helm4, queues), queues, 2)
     release.install(size=1, maxSize=2, groups=gpu(0), kueue=ELASTIC, autoscaling=ON)
-    settle(release, "mc-0")
+    wait_for(release, "mc-0")
     # until then Kueue suspends it, and a suspended Job has no gated pods
     release.cluster.wait("the admission of the empty group", lambda: counts(release) == (0, False))
     pod = agent(release, tmp_path).of_group("gpu")
@@ -127,9 +117,9 @@ def test_the_agent_scales_a_group_in_a_queue_from_zero_and_back(
     release.cluster.wait("the gates", lambda: pod.gated() == 3)
     for size in (1, 0, 1):
         again(lambda size=size: pod.resize(pod.get_job(), size) if size else pod.empty(pod.get_job(), 3))  # type: ignore[misc]
-        settle(release, "mc-0", *["mc-gpu-0"][:size])
+        wait_for(release, "mc-0", *["mc-gpu-0"][:size])
     again(lambda: pod.empty(pod.get_job(), 3))
-    settle(release, "mc-0")
+    wait_for(release, "mc-0")
     release.upgrade(deadlineSeconds=9000)
     assert counts(release) == (0, False)
 
@@ -139,7 +129,7 @@ def test_the_agent_lowers_the_size_of_a_group_that_kueue_never_admitted(
 ) -> None:
     release = new_release(queued_helm(helm4, queues), queues, 2)
     release.install(size=1, maxSize=2, groups=gpu(3), kueue=ELASTIC, autoscaling=ON)
-    settle(release, "mc-0")
+    wait_for(release, "mc-0")
     waits(release, 3)
     pod = agent(release, tmp_path).of_group("gpu")
     resize(pod, 2)
@@ -147,7 +137,7 @@ def test_the_agent_lowers_the_size_of_a_group_that_kueue_never_admitted(
     again(lambda: pod.empty(pod.get_job(), 3))
     release.cluster.wait("no pods", lambda: counts(release) == (0, False))
     resize(pod, 1)
-    settle(release, "mc-0", "mc-gpu-0")
+    wait_for(release, "mc-0", "mc-gpu-0")
 
 
 def test_kueue_preempts_one_job_of_a_cluster_and_starts_it_again(

@@ -20,7 +20,7 @@ ROOTS = (
 )
 ROOTS_FLUX = ("submitCommand", "optionFlags", "scheduler", "minimalService", "curveCert", "curveCertSecret", "bursting")
 ROOTS_NETWORK = ("headlessName", "clusterDomain")
-ROOTS_POD = ("disruptionBudget",)
+ROOTS_POD = ("disruptionBudget", "segments")
 ROOTS_RUNNER = ("command", "launcher", "batch", "batchRaw", "diagnostics")
 ROOTS_COMMANDS = ("brokerPre", "script", "prefix")
 

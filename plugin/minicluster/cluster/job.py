@@ -10,7 +10,7 @@ from typing import Any
 from minicluster.cluster import words
 from minicluster.cluster.groups import SUSPENDED, queue_of, registered
 from minicluster.cluster.pods import Pod
-from minicluster.render.constants import GROUP_LABEL, IMMUTABLE
+from minicluster.render.constants import GROUP_LABEL, IMMUTABLE, MULTIKUEUE
 
 #: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
 IDLE = "idle for "
@@ -46,6 +46,7 @@ class KubernetesJob:
     why_no_pod: str = ""  #: what an event says of a pod that it could not make
     failures: int = 0  #: pods that failed and count
     most_failures: int | None = None  #: with more the Job ends; None when it is not known
+    is_copied: bool = False  #: whether Kueue's MultiKueue runs a copy in another cluster
 
     @property
     def is_asleep(self) -> bool:
@@ -81,6 +82,7 @@ def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
         groups=registered(immutable),
         failures=job.get("status", {}).get("failed", 0),
         most_failures=spec.get("backoffLimit"),
+        is_copied=spec.get("managedBy") == MULTIKUEUE,
     )
 
 

@@ -1,6 +1,6 @@
 """Why Kueue holds a MiniCluster or some of its pods back, read from the Workloads that Kueue makes of its Job."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 #: Label of a Workload with the UID of its Job
@@ -14,20 +14,8 @@ def why_held(workloads: Mapping[str, Any]) -> str:
     """Return why a Job is suspended or pods of it are gated, from the list of its Workloads as kubectl prints it."""
     active = [one for one in workloads.get("items", ()) if "Finished" not in true_conditions(one)]
     reasons = dict.fromkeys(reason for workload in active for reason in _reasons(workload))
-    told = _admitted_twice(active) or "; ".join(reasons) or ("" if active else _failed_start(workloads))
+    told = "; ".join(reasons) or ("" if active else _failed_start(workloads))
     return told or "it has not looked at the Job yet"
-
-
-def _admitted_twice(active: Iterable[Mapping[str, Any]]) -> str:
-    """Return what keeps Kueue from looking at a Job of which it admitted two Workloads; "" if it did not.
-
-    Versions before 0.16.9 and 0.17.4 could do so (kueue#11327).
-    """
-    names = [one["metadata"]["name"] for one in active if "Admitted" in true_conditions(one)]
-    if len(names) < 2:
-        return ""
-    both = " and ".join(names)
-    return f"it admitted {both} for one Job: ask an administrator to remove one, docs/how-to/use-kueue.md says how"
 
 
 def _reasons(workload: Mapping[str, Any]) -> Iterator[str]:

@@ -8,6 +8,11 @@ from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.troubles import explained
 
+#: Why a Job that is run elsewhere comes to nothing
+COPIED = (
+    "Kueue's MultiKueue copies the Job alone to another cluster, where its pods can't run: install it there, or use a "
+    "queue without MultiKueue"
+)
 #: The end of the reason when a lead failed
 IS_REPLACED = "; Kubernetes replaces it, or ends the Job"
 
@@ -15,6 +20,8 @@ IS_REPLACED = "; Kubernetes replaces it, or ends the Job"
 def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
     """Return the cluster's state, and why, if it is known without Flux; None if the lead can be asked."""
     name, pods, job, _ = found
+    if job and job.is_copied and not job.end:
+        return "Suspended" if job.is_suspended else "Starting", COPIED
     if job and job.is_suspended and not job.end:
         return "Suspended", _why_suspended(name, job)
     if job and job.end:

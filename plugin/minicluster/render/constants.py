@@ -17,6 +17,8 @@ GROUP_LABEL = "minicluster/group"
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 #: Annotation of an elastic Job of Kueue, and scheduling gate of its pods beyond the quota.
 KUEUE_ELASTIC = "kueue.x-k8s.io/elastic-job"
+#: `managedBy` of a Job that Kueue runs in another cluster.
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 #: What is a GPU for Flux: extended resources, and the variable by which the runtime of these is told a task's own; ""
 #: for a runtime that has none. * stands for any text.
 GPUS: list[dict[str, Any]] = _CONSTANTS["gpus"]

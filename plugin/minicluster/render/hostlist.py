@@ -20,6 +20,7 @@ class Hosts(NamedTuple):
     cores: int | None = None
     gpus: int | None = None
     group: NodeGroup | None = None  #: of the root; None for its own hosts, and for those of bursts
+    segment_size: int = 0  #: hosts of a segment; 0 without segments
 
 
 def hosts(name: str, size: int, first: int = 0) -> str:
@@ -133,8 +134,11 @@ def root_hosts(cluster: MiniClusterModel) -> list[Hosts]:
     """Return the hosts of the root, in the order of their ranks: its own, then those of its groups."""
     lead = cluster.flux["bursting"]["leadBroker"]
     name, size = (lead["name"], lead["size"]) if cluster.joins else (cluster.name, cluster.max_size)
-    groups = (Hosts(hosts(f"{name}-{g.name}", g.max_size), group=g) for g in cluster.root_groups)
-    return [Hosts(hosts(name, size)), *groups]
+    groups = (
+        Hosts(hosts(f"{name}-{g.name}", g.max_size), group=g, segment_size=g.cluster.segment_size)
+        for g in cluster.root_groups
+    )
+    return [Hosts(hosts(name, size), segment_size=cluster.segment_size), *groups]
 
 
 def hostlist_of(parts: Iterable[Hosts]) -> str:

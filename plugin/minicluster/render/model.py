@@ -66,6 +66,11 @@ class MiniClusterModel(Given):
         return int(self.spec["maxSize"] or self.size)
 
     @property
+    def segment_size(self) -> int:
+        """Own hosts of a segment, which are near each other; 0 without segments."""
+        return int(self.spec["pod"]["segments"].get("size", 0))
+
+    @property
     def flux(self) -> Mapping[str, Any]:
         """The ``flux`` part of the spec."""
         flux: Mapping[str, Any] = self.spec["flux"]

@@ -1,14 +1,15 @@
 """The cores and GPUs of the cluster's nodes: the resource set R (RFC 20)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
 from minicluster.idset import to_idset
 from minicluster.render import devices
-from minicluster.render.hostlist import ranked
+from minicluster.render.hostlist import Hosts, ranked
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
 
@@ -25,7 +26,7 @@ class NodeRange(NamedTuple):
     hosts: str  #: a hostlist
     cores: int | None
     gpus: int
-    properties: Sequence[str] = ()
+    properties: Mapping[str, str] = {}  #: the ranks that have each, as an idset
 
 
 def nodes(cluster: MiniClusterModel) -> Iterator[NodeRange]:
@@ -37,8 +38,19 @@ def nodes(cluster: MiniClusterModel) -> Iterator[NodeRange]:
             hosts=part.hostlist,
             cores=cores(runner) if part.cores is None else part.cores,
             gpus=gpus(runner) if part.gpus is None else part.gpus,
-            properties=part.group.properties if part.group else (),
+            properties=dict(_properties(ranks, part)),
         )
+
+
+def _properties(ranks: range, part: Hosts) -> Iterator[tuple[str, str]]:
+    """Yield the properties by which jobs choose among some hosts, with the ranks that have each."""
+    group = part.group
+    for name in group.properties if group else ():
+        yield name, to_idset(ranks)
+    place = f"{group.name}-" if group else ""
+    for number in range(math.ceil(len(ranks) / part.segment_size) if part.segment_size else 0):
+        first = number * part.segment_size
+        yield f"segment={place}{number}", to_idset(ranks[first : first + part.segment_size])
 
 
 def resource_set(cluster: MiniClusterModel) -> str:
@@ -52,8 +64,8 @@ def resource_set(cluster: MiniClusterModel) -> str:
     }
     ranks: dict[str, list[str]] = {}
     for part in found:
-        for name in part.properties:
-            ranks.setdefault(name, []).append(part.ranks)
+        for name, those in part.properties.items():
+            ranks.setdefault(name, []).append(those)
     if ranks:
         execution["properties"] = {name: ",".join(parts) for name, parts in ranks.items()}
     return json.dumps({"version": 1, "execution": execution})

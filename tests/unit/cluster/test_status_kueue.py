@@ -47,10 +47,6 @@ def queued_job() -> dict[str, Any]:
         ([workload(*ADMITTED), workload(("QuotaReserved", "False", NO_QUOTA))], NO_QUOTA),
         ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(*ADMITTED)], NO_QUOTA),
         ([workload(*ADMITTED), workload(*ADMITTED, ("Finished", "True", "replaced"))], NOT_YET),
-        (
-            [workload(*ADMITTED, name="a"), workload(*ADMITTED, name="b")],
-            "it admitted a and b for one Job: ask an administrator to remove one, docs/how-to/use-kueue.md says how",
-        ),
         ([workload(("Finished", "True", "replaced"))], NOT_YET),
         ([not_started("2", "b"), not_started("1", "a")], "it could not start the Job: b"),
         ([workload(("QuotaReserved", "False", NO_QUOTA)), not_started("1", "a")], NO_QUOTA),
@@ -84,6 +80,21 @@ def test_status_reads_the_kueue_workload_of_a_suspended_job(
     assert asked(tmp_path)[-2] == (
         "get workloads.kueue.x-k8s.io --selector=kueue.x-k8s.io/job-uid=u-1 --ignore-not-found --output=json "
         "--request-timeout=10s"
+    )
+
+
+@pytest.mark.parametrize(("made", "state"), [(suspended(queue="q"), "Suspended"), (queued_job(), "Starting")], ids=str)
+def test_status_says_that_multikueue_takes_the_job_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: dict[str, Any], state: str
+) -> None:
+    kubectl = make_kubectl(tmp_path, monkeypatch)
+    made["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    held = workload(("QuotaReserved", "False", NO_QUOTA))
+    found = json.loads(kubectl("mini", "-o", "json", pods=None, job=made, workloads={"items": [held]}).stdout)
+    assert (found["state"], found["why"]) == (
+        state,
+        "Kueue's MultiKueue copies the Job alone to another cluster, where its pods can't run: install it there, or "
+        "use a queue without MultiKueue",
     )
 
 

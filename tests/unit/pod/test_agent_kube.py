@@ -12,6 +12,7 @@ from typing import Any
 import kube
 import pytest
 from kube import Kube, KubeError
+from kube_job import is_emptying
 
 TOKEN = "ey-the-token-of-the-pod"
 JOB = "/apis/batch/v1/namespaces/ns/jobs/mc"
@@ -140,6 +141,39 @@ def test_suspend_and_resume_are_merge_patches_that_leave_no_managed_fields(pod: 
         {"metadata": {"resourceVersion": version, "managedFields": managed}} for version in ("8", "10")
     ]
     assert {(what, kind) for what, kind, *_ in api.asked} == {(PATCH, MERGE)}
+
+
+def of_group(version: str, **changes: Any) -> dict[str, Any]:
+    """Return the Job of a group in a queue that Kueue started, or one with other fields of its spec."""
+    labels = {"kueue.x-k8s.io/podset": "main"}
+    found = job(version)
+    found["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    found["spec"] = {"completions": 2, "parallelism": 2, "suspend": False, "template": {"metadata": {"labels": labels}}}
+    found["spec"] |= changes
+    return found
+
+
+HELD: dict[str, Any] = {"suspend": True, "template": {}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "suspend"), [({}, False), (HELD, True), (HELD | {"completions": 4, "parallelism": 4}, True)], ids=str
+)
+def test_a_group_that_becomes_empty_stays_with_kueue_if_kueue_has_not_started_it(
+    pod: Kube, api: Api, fields: dict[str, Any], suspend: bool
+) -> None:
+    before = of_group("7", **fields)
+    begun = of_group("8", **fields | {"suspend": True, "completions": 4, "parallelism": 4})
+    is_begun = before["spec"]["completions"] == 4
+    answers = [] if is_begun else [begun]
+    api.answer(*answers, of_group("9", **fields | {"suspend": suspend, "completions": 4, "parallelism": 0}))
+    pod.empty(before, 3)
+    assert [asked[3]["spec"] for asked in api.asked] == [
+        *([] if is_begun else [{"suspend": True, "completions": 4, "parallelism": 4}]),
+        {"suspend": suspend, "parallelism": 0},
+    ]
+    # Kueue starts it, and the agent does not finish it once more
+    assert not is_emptying(of_group("9", **fields | {"suspend": True, "completions": 4, "parallelism": 0}), 3)
 
 
 def test_replicas_are_changed_with_the_version_that_was_read(pod: Kube, api: Api) -> None:

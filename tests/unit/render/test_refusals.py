@@ -475,6 +475,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "job.template.spec has parallelism, which the chart writes: set size",
     ),
     (
+        {"job": {"template": {"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}}},
+        "job.template.spec.managedBy is kueue.x-k8s.io/multikueue: it would copy the Job alone to another cluster, "
+        "without its ConfigMaps, Secret and Service; install where the pods are to run, or burst there",
+    ),
+    (
         {"job": {"template": {"spec": {"template": {}}}}},
         "job.template.spec has template, which the chart writes: set pod.template",
     ),

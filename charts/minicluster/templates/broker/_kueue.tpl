@@ -25,6 +25,16 @@ kueue.x-k8s.io/elastic-job: "true"
 {{- end }}
 {{- end }}
 
+{{/* Annotations of a pod by which Kueue gives all pods of a segment Kubernetes nodes with one value of a label. */}}
+{{- define "minicluster.segmentAnnotations" -}}
+{{- with .Values.pod.segments }}
+{{- with .topologyKey }}
+kueue.x-k8s.io/podset-slice-required-topology: {{ . | quote }}
+kueue.x-k8s.io/podset-slice-size: {{ $.Values.pod.segments.size | int64 | toString | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/*
 Fails if Kueue would restart all pods, or would refuse the Job after other objects have changed. A Job that waits for
 Kueue is suspended, and may change.

@@ -9,7 +9,7 @@ on what is in the configuration, because Kubernetes refuses to change it on a li
 {{- $pod := .Values.pod -}}
 {{- $labels := print (include "minicluster.brokerSelector" .) "\n" (include "minicluster.hostSelector" .) (include "minicluster.groupLabels" .) (include "minicluster.gangLabels" .) -}}
 {{- $last := printf "kubectl.kubernetes.io/default-container: %s\n%s" (include "minicluster.runnerName" . | quote) (include "minicluster.evictionAnnotations" .) -}}
-metadata: {{- include "minicluster.who" (list . $labels (include "minicluster.gangAnnotations" .) $last) | nindent 2 }}
+metadata: {{- include "minicluster.who" (list . $labels (print (include "minicluster.gangAnnotations" .) (include "minicluster.segmentAnnotations" .)) $last) | nindent 2 }}
 spec:
   subdomain: {{ include "minicluster.service" . | quote }}
   {{- if include "minicluster.schedulingPolicy" . }}

@@ -17,6 +17,8 @@ from pathlib import Path
 from time import gmtime, strftime
 from typing import Any, Mapping
 
+from kube_job import has_gate, is_emptying, is_fixed_by_kueue, is_held
+
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REQUEST_SECONDS = 10.0
 #: Name of the agent in the Job's managedFields
@@ -24,9 +26,6 @@ MANAGER = "minicluster-agent"
 MERGE = "application/merge-patch+json"
 #: Words in the API server's refusal to change the size of a gang
 GANG = "gang-scheduled PodGroup"
-#: Label of a Job in a queue of Kueue, and the scheduling gate of a Job whose size Kueue lets change
-QUEUE = "kueue.x-k8s.io/queue-name"
-ELASTIC = "kueue.x-k8s.io/elastic-job"
 #: Labels that Kubernetes puts on the pods of an Indexed Job
 JOB_NAME, INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
 
@@ -88,7 +87,7 @@ class Kube:
 
         A Job of no pods has a parallelism of 0, and one completion more than its ``most`` pods: so no manifest of
         another size can be applied to it, nor its manifest to the Job of another size. The Job is suspended between
-        the two changes, so no pod starts for the completions.
+        the two changes, so no pod starts for the completions. One that Kueue holds stays so until Kueue starts it.
         """
         count = most + 1
         for last in (False, False, False, True):
@@ -96,7 +95,7 @@ class Kube:
             try:
                 if not is_begun:
                     job = self._change(job, {}, {"suspend": True, "completions": count, "parallelism": count})
-                return self._change(job, {}, {"suspend": False, "parallelism": 0})
+                return self._change(job, {}, {"suspend": is_held(job), "parallelism": 0})
             except KubeError:
                 # the Job's controller may have changed it at the same time
                 if last:
@@ -193,7 +192,7 @@ class Kube:
     def gated(self) -> int:
         """Return how many pods of the Job wait for Kueue's quota. Raises KubeError."""
         found = self.call("GET", f"/api/v1/namespaces/{self.namespace}/pods{self._selector}")
-        return sum(_has_gate(pod["spec"]) for pod in found["items"])
+        return sum(has_gate(pod["spec"]) for pod in found["items"])
 
     @property
     def _selector(self) -> str:
@@ -204,30 +203,6 @@ class Kube:
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
         used = (each for pod in self.call("GET", path + self._selector)["items"] for each in pod["containers"])
         return sum(parse_cpu(each["usage"]["cpu"]) for each in used if each["name"] == container)
-
-
-def is_fixed_by_kueue(job: Mapping[str, Any]) -> bool:
-    """Say whether Kueue restarts all pods of a Job when its size changes."""
-    return QUEUE in job["metadata"].get("labels", {}) and not is_elastic(job)
-
-
-def pods(job: Mapping[str, Any]) -> int:
-    """Return the number of pods that a Job should have."""
-    return int(job["spec"]["completions"]) if job["spec"]["parallelism"] else 0
-
-
-def is_emptying(job: Mapping[str, Any], most: int) -> bool:
-    """Say whether the Job of a group is about to have no pods, after the first change of `Kube.empty`."""
-    return bool(job["spec"].get("suspend")) and job["spec"]["completions"] > most
-
-
-def is_elastic(job: Mapping[str, Any]) -> bool:
-    """Say whether Kueue lets the size of a Job change."""
-    return QUEUE in job["metadata"].get("labels", {}) and _has_gate(job["spec"]["template"]["spec"])
-
-
-def _has_gate(pod: Mapping[str, Any]) -> bool:
-    return ELASTIC in [gate["name"] for gate in pod.get("schedulingGates", [])]
 
 
 def server() -> str:

@@ -12,7 +12,8 @@ import drains
 import state
 from autoscale import Autoscaler, Decision, Policy, Snapshot
 from group_settings import read_groups
-from kube import Kube, KubeError, is_elastic, pods
+from kube import Kube, KubeError
+from kube_job import is_elastic, pods
 from log import Once, log
 from need import Group
 from quota import Quota

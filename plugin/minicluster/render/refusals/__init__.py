@@ -16,6 +16,7 @@ from minicluster.render.refusals import (
     pod,
     queues,
     report,
+    segments,
     sizes,
     volumes,
 )
@@ -48,6 +49,7 @@ CHECKS = (
     queues.job_metadata,
     queues.queue,
     queues.gang,
+    segments.segments,
     flux.hidden_by_broker_config,
     flux.broker_config,
     containers.resources,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from minicluster.render.constants import OWN_JOB_FIELDS
+from minicluster.render.constants import MULTIKUEUE, OWN_JOB_FIELDS
 from minicluster.render.model import MiniClusterModel
 
 
@@ -16,6 +16,11 @@ def template(cluster: MiniClusterModel) -> Iterator[str]:
         if field in OWN_JOB_FIELDS:
             value = OWN_JOB_FIELDS[field]
             yield f"job.template.spec has {field}, which the chart writes: {f'set {value}' if value else 'drop it'}"
+    if isinstance(spec, dict) and spec.get("managedBy") == MULTIKUEUE:
+        yield (
+            f"job.template.spec.managedBy is {MULTIKUEUE}: it would copy the Job alone to another cluster, without its "
+            "ConfigMaps, Secret and Service; install where the pods are to run, or burst there"
+        )
 
 
 def replacement(cluster: MiniClusterModel) -> Iterator[str]:
