@@ -23,6 +23,10 @@ INSTALLED = ("hello-world", "elastic", "autoscaling", "metrics", "services", "si
 #: Cases that are refused by an older Kubernetes: the version that they need, and the reason.
 NEEDS = {
     "view-image": ((1, 35), "flux.container.mode=image needs Kubernetes 1.35, this is {}: use auto or copy"),
+    "volume-image": (
+        (1, 35),
+        "containers[0].volumes.model.image needs Kubernetes 1.35, this is {}: use another source, such as a claim",
+    ),
     "dra": ((1, 34), "pod.resourceClaims needs Kubernetes 1.34, and this cluster, {}, serves no resource.k8s.io: "),
 }
 
