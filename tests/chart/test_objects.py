@@ -215,7 +215,7 @@ def test_the_agent_runs_as_the_user_of_the_runner_without_added_privileges(
     helm4: Helm, capabilities: dict[str, Any], left: dict[str, Any]
 ) -> None:
     user = {"runAsUser": 5, "runAsGroup": 6, "seccompProfile": {"type": "RuntimeDefault"}}
-    context = {**user, "privileged": True, "capabilities": capabilities}
+    context = {**user, "privileged": True, "procMount": "Unmasked", "capabilities": capabilities}
     values = {"containers": [{"securityContext": context}], "autoscaling": {"enabled": True}}
     text = helm4.template(values=values)
     assert pod_of(text)["containers"][0]["securityContext"] == context
