@@ -57,3 +57,18 @@ def jobs(cluster: FluxRelease) -> dict[str, str]:
     """Return state and ranks of all jobs, by their ids."""
     text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id.f58plain};{status_abbrev} {ranks}")
     return dict(line.split(";") for line in text.splitlines())
+
+
+def test_the_all_reduce_of_all_ranks_is_right_and_measured_at_each_size(release: Install) -> None:
+    values, runner = example("allreduce")
+    cluster = release(values, {**runner, "image": IMAGE})
+    assert "Complete" in cluster.wait_for_end()
+    title, _heads, *rows = cluster.log(0).splitlines()
+    assert title == "# 4 ranks on 2 nodes"
+    table = [[float(cell) for cell in row.split()] for row in rows]
+    assert [row[0] for row in table] == [8 * 4**power for power in range(12)]
+    for size, micros, rate, bus, wrong in table:
+        assert wrong == 0
+        assert rate == pytest.approx(size / micros / 1e3, rel=0.01, abs=0.001)
+        assert bus == pytest.approx(rate * 1.5, rel=0.01, abs=0.001)
+    print("\n".join(rows))
