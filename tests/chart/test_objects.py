@@ -215,7 +215,7 @@ def test_the_agent_runs_as_the_user_of_the_runner_without_added_privileges(
     helm4: Helm, capabilities: dict[str, Any], left: dict[str, Any]
 ) -> None:
     user = {"runAsUser": 5, "runAsGroup": 6, "seccompProfile": {"type": "RuntimeDefault"}}
-    context = {**user, "privileged": True, "capabilities": capabilities}
+    context = {**user, "privileged": True, "procMount": "Unmasked", "capabilities": capabilities}
     values = {"containers": [{"securityContext": context}], "autoscaling": {"enabled": True}}
     text = helm4.template(values=values)
     assert pod_of(text)["containers"][0]["securityContext"] == context
@@ -250,11 +250,22 @@ NEEDS: list[Any] = [
     ),
     ({"flux": {"minimalService": True}}, "1.28", "flux.minimalService needs Kubernetes 1.28, this is v{}"),
     (mode_of("image"), "1.35", "flux.container.mode=image needs Kubernetes 1.35, this is v{}: use auto or copy"),
+    *(
+        (
+            {group: [*others, {"name": "x", "command": "x", "volumes": {"model": {"path": "/m", "image": "i"}}}]},
+            "1.35",
+            f"{group}[{len(others)}].volumes.model.image needs Kubernetes 1.35, this is v{{}}: use another source, "
+            "such as a claim",
+        )
+        for group, others in (("containers", [{"runFlux": True}]), ("services", []))
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("values", "first", "message"), NEEDS, ids=["sidecar", "autoscaling", "metrics", "budget", "service", "image"]
+    ("values", "first", "message"),
+    NEEDS,
+    ids=["sidecar", "autoscaling", "metrics", "budget", "service", "view", "volume", "volume of a service"],
 )
 def test_values_that_need_a_newer_kubernetes_are_refused(
     helm: Helm, values: dict[str, Any], first: str, message: str

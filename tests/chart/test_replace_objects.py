@@ -79,7 +79,7 @@ def test_the_program_is_told_what_the_jobs_record(helm4: Helm) -> None:
 def test_the_program_runs_in_an_image_that_has_a_python(
     helm4: Helm, values: dict[str, Any], image: str, flux: str
 ) -> None:
-    secure = {"runAsUser": 7, "privileged": True}
+    secure = {"runAsUser": 7, "privileged": True, "procMount": "Unmasked"}
     runner = {"image": "app:1", "imagePullSecret": "s", "securityContext": secure}
     pod = {"nodeSelector": {"a": "b"}, "securityContext": {"fsGroup": 7}}
     text = helm4.template(values={**VALUES, **values, "containers": [runner], "pod": pod}, release="mc")

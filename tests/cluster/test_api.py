@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from simulated import new_namespace
 from support import CHART, ROOT, Helm, load_all
 
 from tools import tenant
+from tools.clients import ProcessError
 from tools.releases import Release
 
 EXAMPLES = ROOT / "values-examples"
@@ -23,7 +25,17 @@ INSTALLED = ("hello-world", "elastic", "autoscaling", "metrics", "services", "si
 #: Cases that are refused by an older Kubernetes: the version that they need, and the reason.
 NEEDS = {
     "view-image": ((1, 35), "flux.container.mode=image needs Kubernetes 1.35, this is {}: use auto or copy"),
-    "dra": ((1, 34), "pod.resourceClaims needs Kubernetes 1.34, and this cluster, {}, serves no resource.k8s.io: "),
+    **dict.fromkeys(
+        ("volume-image", "vllm"),
+        (
+            (1, 35),
+            "containers[0].volumes.model.image needs Kubernetes 1.35, this is {}: use another source, such as a claim",
+        ),
+    ),
+    **dict.fromkeys(
+        ("dra", "compute-domain"),
+        ((1, 34), "pod.resourceClaims needs Kubernetes 1.34, and this cluster, {}, serves no resource.k8s.io: "),
+    ),
 }
 
 
@@ -104,6 +116,21 @@ def test_the_api_server_accepts_the_objects_of_an_example_or_case(
             assert why.format(server.version) in helm4.fails("template", name, CHART, *words, "--values", file)
         return  # without a version the chart can't know, and renders what was asked for
     assert {"Job", "ConfigMap"} <= server.dry_run(helm4.template(*words, values=file.read_text(), release=name))
+
+
+@pytest.mark.parametrize(("example", "admitted"), [("apptainer", True), ("singularity", False)])
+def test_pods_with_a_user_namespace_are_admitted_where_privileged_ones_are_not(
+    server: Server, helm4: Helm, example: str, admitted: bool
+) -> None:
+    if server.minor < (1, 35):
+        pytest.skip("Pod Security knows user namespaces from 1.35 on")
+    namespace = new_namespace(server.api, tenant.PLAIN._replace(security="baseline"))
+    text = helm4.template("--namespace", namespace, values=(EXAMPLES / f"{example}.yaml").read_text())
+    (job,) = [one for one in load_all(text) if one["kind"] == "Job"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": namespace}}
+    with nullcontext() if admitted else pytest.raises(ProcessError, match='violates PodSecurity "baseline:latest"'):
+        server.api.create({**pod, "spec": job["spec"]["template"]["spec"]}, dry_run=True)
+    server.api.empty(namespace)
 
 
 @pytest.mark.parametrize("example", INSTALLED)

@@ -2,8 +2,11 @@
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+import yaml
+from support import ROOT
 
 from tools.releases import FluxRelease
 from tools.testbed import KUBECONFIG
@@ -15,6 +18,15 @@ NODE_FOLDER = pytest.mark.without("security", why="Pod Security refuses hostPath
 Install = Callable[..., FluxRelease]
 #: Skips the test where the image of its module lacks a tool.
 Need = Callable[[str], None]
+
+
+def example(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the values and the runner of a file of values-examples, without their images: the tests choose those."""
+    values = yaml.safe_load((ROOT / f"values-examples/{name}.yaml").read_text())
+    (runner,) = values.pop("containers")
+    del runner["image"]
+    values.get("flux", {}).get("container", {}).pop("image", None)
+    return values, runner
 
 
 def need_image(variable: str, what: str) -> tuple[str, list[pytest.MarkDecorator]]:

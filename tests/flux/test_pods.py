@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-import yaml
 from pod_jobs import QUIET, UNTIL_TOLD
-from real_cluster import IN_PODS, Install
-from support import ROOT, Helm
+from real_cluster import IN_PODS, Install, example
+from support import Helm
 
 from tools.clients import until
 from tools.releases import FluxRelease
@@ -120,8 +119,7 @@ def test_the_work_runs_as_any_user(release: Install, user: int, mode: str) -> No
 
 @BOTH_MODES
 def test_the_restricted_example_runs_in_a_restricted_namespace(release: Install, mode: str) -> None:
-    values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
-    [runner] = values.pop("containers")
+    values, runner = example("restricted")
     cluster = release({**values, **QUIET}, runner, labels=[RESTRICTED], mode=mode)
     assert "Complete" in cluster.wait_for_end()
     assert cluster.log(0) == "12345\n"
@@ -134,8 +132,7 @@ def test_helm_test_succeeds_once_the_cluster_is_up(release: Install, helm: Helm)
 
 
 def test_helm_test_succeeds_in_a_restricted_namespace(release: Install) -> None:
-    values = yaml.safe_load((ROOT / "values-examples/restricted.yaml").read_text())
-    [runner] = values.pop("containers")
+    values, runner = example("restricted")
     cluster = release(values, {**runner, "command": ""}, labels=[RESTRICTED])
     assert re.search(r"Phase:\s+Succeeded", cluster.ok("test"))
 

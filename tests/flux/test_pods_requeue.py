@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from pod_jobs import ONE_CORE, QUIET, submit
-from real_cluster import IN_PODS, NODE_FOLDER, Install
+from real_cluster import IN_PODS, NODE_FOLDER, Install, example
 
 from tools.clients import until
-from tools.releases import STEP_SECONDS, FluxRelease
+from tools.releases import JOB_NAME, STEP_SECONDS, FluxRelease
+from tools.testbed import NAME, bind
 
 pytestmark = IN_PODS
 
@@ -64,3 +65,27 @@ def test_a_job_saves_its_state_and_continues_when_its_pod_is_told_to_stop(
     assert after == f"starts at {(tmp_path / 'state').read_text().strip()}" != before
     # it was put back once
     assert set(rows(cluster)) == {job, copy}
+
+
+def test_a_job_on_spot_instances_continues_on_the_next_one(release: Install, volume: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    values, runner = example("spot")
+    # the test's Kubernetes nodes are no spot instances, and have few cores
+    values["groups"] = [{"name": "spot", "size": 2, "cores": 1}]
+    script = runner["commands"]["script"].replace("sleep 1;", "sleep 0.5; touch /data/began;").replace("300", "60")
+    runner |= {"resources": {}, "cores": 1, "commands": {"script": script}}
+    cluster = release({**values, **QUIET}, runner)
+    bind(cluster, "data", volume, tmp_path)
+    until((tmp_path / "began").exists, STEP_SECONDS, "the job")
+    pods = [one["metadata"]["name"] for one in cluster.items("pods", f"--selector={JOB_NAME}={NAME}-spot")]
+    cluster.evict(pods[0])
+    until(lambda: len(rows(cluster)) == 2, STEP_SECONDS, "the copy of the job")
+    (first,) = (job for job, (result, _) in rows(cluster).items() if result in ("FAILED", "CANCELED"))
+    saved = int((tmp_path / "spot.state").read_text())
+    assert 0 < saved < 60
+    (copy,) = rows(cluster).keys() - {first}
+    until(lambda: cluster.pod(0) == "" or rows(cluster).get(copy, [""])[0] == "RUN", STEP_SECONDS, "the next instance")
+    text = cluster.cluster.run("minicluster", "output", NAME, copy, "-n", cluster.namespace).out
+    assert text == f"continues after step {saved}\n"
+    assert "Complete" in cluster.wait_for_end()
+    assert not (tmp_path / "spot.state").exists()

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from real_cluster import Install, Need, need_image
-from support import ROOT
+from real_cluster import Install, Need, example, need_image
 
 from tools.clients import until
 from tools.releases import STEP_SECONDS
@@ -58,12 +56,9 @@ flux jobs -a -n --count=0 -o 'job {status_abbrev} {nnodes} {ranks}'
 """
 
 
-def example(tool: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def workflow(tool: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return values and runner of a tool's example, in the tests' image; at its end, the command lists its jobs."""
-    values = yaml.safe_load((ROOT / f"values-examples/launcher-{tool}.yaml").read_text())
-    (runner,) = values.pop("containers")
-    # the tests choose the view
-    del values["flux"]
+    values, runner = example(f"launcher-{tool}")
     # one core a node, so that jobs of one core are on both nodes
     runner |= {"image": IMAGE, "cores": 1, "environment": {**runner.get("environment", {}), "PATH": path(tool)}}
     runner["command"] = f"at_end() {{ code=$?; {LIST} exit $code; }}\ntrap at_end EXIT\n{runner['command']}"
@@ -75,7 +70,7 @@ def test_the_jobs_of_a_workflow_tool_run_on_all_nodes(
     release: Install, volume: str, tmp_path: Path, need: Need, tool: str
 ) -> None:
     need(tool)
-    values, runner = example(tool)
+    values, runner = workflow(tool)
     cluster = release(values, runner)
     if "volumes" in runner:
         bind(cluster, "data", volume, tmp_path / "data")
@@ -99,7 +94,7 @@ def test_a_workflow_tool_completes_its_work_after_its_lead_is_killed(
     release: Install, volume: str, tmp_path: Path, need: Need, tool: str
 ) -> None:
     need(tool)
-    cluster = release(*example(tool))
+    cluster = release(*workflow(tool))
     bind(cluster, "data", volume, tmp_path / "data")
     until(lambda: cluster.pod(0) and STARTED[tool] in cluster.log(0), STEP_SECONDS)
     cluster.kubectl("delete", "pod", cluster.pod(0), "--grace-period=0", "--force")

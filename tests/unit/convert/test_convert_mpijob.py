@@ -110,6 +110,7 @@ def test_fields_of_the_pod_and_plain_volumes_are_values() -> None:
             {"name": "host", "hostPath": {"path": "/h", "type": "Directory"}},
             {"name": "secret", "secret": {"secretName": "s"}},
             {"name": "map", "configMap": {"name": "m"}},
+            {"name": "model", "image": {"reference": "i", "pullPolicy": "Always"}},
         ],
     }
     mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in pod["volumes"]]
@@ -121,6 +122,7 @@ def test_fields_of_the_pod_and_plain_volumes_are_values() -> None:
         "host": {"path": "/host", "hostPath": "/h"},
         "secret": {"path": "/secret", "secretName": "s"},
         "map": {"path": "/map", "configMapName": "m"},
+        "model": {"path": "/model", "image": "i", "imagePullPolicy": "Always"},
     }
     assert values == PLAIN | {
         "containers": [RUNNER | {"volumes": volumes}],

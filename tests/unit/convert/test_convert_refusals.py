@@ -22,7 +22,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         app(volumes={"v": {"path": "/v"}}),
         "containers[0].volumes.v has no source: give exactly one of claimName, hostPath, secretName, configMapName, "
-        "emptyDir, csiDriver, capacity",
+        "emptyDir, csiDriver, capacity, image",
     ),
     (app(volumes={"v": {"secretName": "s"}}), "containers[0].volumes.v has no path: say where to mount it"),
     (

@@ -53,7 +53,7 @@ def broker_toml(**bootstrap: str) -> str:
 
 
 SIZE = "a claim has some size; give e.g. 1Gi"
-SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver, capacity"
+SOURCES = "claimName, hostPath, secretName, configMapName, emptyDir, csiDriver, capacity, image"
 CLAIM_SOURCES = "resourceClaimName, resourceClaimTemplateName, spec"
 BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
 FOLLOWED: list[tuple[dict[str, Any], str]] = [
@@ -220,6 +220,20 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         volume(path="/d", claimName="c", emptyDirMedium="memory"),
         "containers[0].volumes.v.emptyDirMedium is set without emptyDir: drop it",
+    ),
+    (
+        volume(path="/d", claimName="c", image="i"),
+        f"containers[0].volumes.v has claimName and image: give exactly one of {SOURCES}",
+    ),
+    (volume(image="i"), "containers[0].volumes.v has no path: say where to mount it"),
+    (
+        volume(path="/d", claimName="c", imagePullPolicy="Never"),
+        "containers[0].volumes.v.imagePullPolicy is set without image: drop it",
+    ),
+    (
+        volume(path="/d", image="i", readOnly=False),
+        "containers[0].volumes.v.readOnly is false: an image is there for reading only; drop it, and write to another "
+        "volume",
     ),
     *(
         (
@@ -826,7 +840,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             {"report": {"path": "/a/b/jobs"}, **runner(volumes={**ROOMY, "b": {"path": "/a/b", **source}})},
             "report.path is /a/b/jobs, and the volume at /a/b is read-only: name a file on another one",
         )
-        for source in ({"secretName": "s"}, {"configMapName": "s"}, {"claimName": "c", "readOnly": True})
+        for source in (
+            {"secretName": "s"},
+            {"configMapName": "s"},
+            {"image": "i"},
+            {"claimName": "c", "readOnly": True},
+        )
     ),
     (
         {"report": {"path": "/a/x"}, "archive": {"path": "/a//x"}, **runner(volumes=ROOMY)},

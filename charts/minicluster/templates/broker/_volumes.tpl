@@ -101,6 +101,10 @@
     {{- with $v.csiDriverAttributes }}
     volumeAttributes: {{- include "minicluster.yaml" . | nindent 6 }}
     {{- end }}
+  {{- else if $v.image }}
+  image:
+    reference: {{ $v.image | quote }}
+    pullPolicy: {{ include "minicluster.pullPolicy" $v }}
   {{- else }}
   emptyDir:
     {{- if not (or $v.emptyDirMedium $v.emptyDirSizeLimit) }} {}{{ end }}

@@ -72,6 +72,18 @@ be able to, too, and nothing that a user of one namespace may read says whether 
 {{- and $chosen (eq (include "minicluster.viewMode" .) "copy") (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "yes") -}}
 {{- end }}
 
+{{/* The values that ask for image volumes, each with what to use in its place, as JSON. A kept Job has its view as it is. */}}
+{{- define "minicluster.mountedImages" -}}
+{{- $found := dict -}}
+{{- if and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.keptValues" .))) }}
+{{- $_ := set $found "flux.container.mode=image" "auto or copy" }}
+{{- end }}
+{{- range $group := list "containers" "services" }}{{ range $n, $container := get $.Values $group }}{{ range $name, $volume := $container.volumes }}
+{{- if $volume.image }}{{ $_ := set $found (printf "%s[%d].volumes.%s.image" $group $n $name) "another source, such as a claim" }}{{ end }}
+{{- end }}{{ end }}{{ end -}}
+{{- toJson $found -}}
+{{- end }}
+
 {{/* Fails if the values need a newer Kubernetes. */}}
 {{- define "minicluster.refuseVersion" -}}
 {{- $version := .Capabilities.KubeVersion.Version -}}
@@ -92,10 +104,11 @@ be able to, too, and nothing that a user of one namespace may read says whether 
 {{- /* without the feature, this Kubernetes would drop the claims, and the pods would start without devices */}}
 {{- fail (printf "pod.resourceClaims needs Kubernetes %s, and this cluster, %s, serves no resource.k8s.io: ask its administrator, or drop the claims" (include "minicluster.since" "resourceClaims") $version) }}
 {{- end }}
-{{- $asked := and (eq .Values.flux.container.mode "image") (not .Values.flux.container.disable) (not (fromJson (include "minicluster.keptValues" .))) }}
-{{- if and $asked (eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "no") }}
-{{- /* this Kubernetes would drop the volume, and the pods would start without a view */}}
-{{- fail (printf "flux.container.mode=image needs Kubernetes %s, this is %s: use auto or copy" (include "minicluster.since" "imageVolumesOnSomeNodes") $version) }}
+{{- if eq (include "minicluster.supports" (list . "imageVolumesOnSomeNodes")) "no" }}
+{{- /* this Kubernetes would drop the volume, and the pods would start without it */}}
+{{- range $place, $instead := include "minicluster.mountedImages" . | fromJson }}
+{{- fail (printf "%s needs Kubernetes %s, this is %s: use %s" $place (include "minicluster.since" "imageVolumesOnSomeNodes") $version $instead) }}
+{{- end }}
 {{- end }}
 {{- if and .Values.flux.minimalService (eq (include "minicluster.supports" (list . "minimalService")) "no") }}
 {{- fail (printf "flux.minimalService needs Kubernetes %s, this is %s: drop it" (include "minicluster.since" "minimalService") $version) }}

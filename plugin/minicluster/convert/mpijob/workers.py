@@ -14,6 +14,7 @@ SOURCES = {
     "hostPath": {"path": "hostPath"},
     "secret": {"secretName": "secretName"},
     "configMap": {"name": "configMapName"},
+    "image": {"reference": "image", "pullPolicy": "imagePullPolicy"},
     "emptyDir": {"medium": "emptyDirMedium", "sizeLimit": "emptyDirSizeLimit"},
 }
 #: Ports of SSH, as mpi-operator's images have it

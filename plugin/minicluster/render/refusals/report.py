@@ -7,7 +7,7 @@ from typing import Any
 from minicluster.render.model import MiniClusterModel
 
 #: Volumes that no pod can write to.
-READ_ONLY = ("secretName", "configMapName")
+READ_ONLY = ("secretName", "configMapName", "image")
 
 
 def report(cluster: MiniClusterModel) -> Iterator[str]:

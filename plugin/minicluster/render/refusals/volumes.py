@@ -8,13 +8,14 @@ from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import is_zero
 
 #: Where a volume can come from.
-VOLUME_SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver", "capacity")
+VOLUME_SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver", "capacity", "image")
 #: Fields of some sources only.
 SOURCE_FIELDS = {
     "items": ("configMapName", "secretName"),
     "emptyDirMedium": ("emptyDir",),
     "emptyDirSizeLimit": ("emptyDir",),
     "csiDriverAttributes": ("csiDriver",),
+    "imagePullPolicy": ("image",),
     **dict.fromkeys(("storageClass", "accessModes", "labels", "annotations", "keep"), ("capacity",)),
 }
 #: Folders below the mount path that have volumes of their own.
@@ -95,6 +96,8 @@ def _volume(place: str, name: str, volume: Mapping[str, Any]) -> Iterator[str]:
     for key, owners in SOURCE_FIELDS.items():
         if volume.get(key) and not set(owners) & set(sources):
             yield f"{place}.{key} is set without {' or '.join(owners)}: drop it"
+    if volume.get("image") and volume.get("readOnly") is False:
+        yield f"{place}.readOnly is false: an image is there for reading only; drop it, and write to another volume"
     paths = {f"items.{key}": path for key, path in volume.get("items", {}).items()}
     for key, path in {**paths, **{key: volume.get(key, "") for key in ("path", "hostPath")}}.items():
         if ".." in path.split("/"):
