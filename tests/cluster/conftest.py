@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import kueue_beside
 import pytest
 from failures import NAME as DEMO
 from quick import QuickCluster, QuickHelm
 from simulated import new_namespace, started
 from support import BIN, CHART, Helm
 
-from tools import tenant
+from tools import kueue_beside, tenant
 from tools.releases import Release
 from tools.tenant import Tenant
 

@@ -4,16 +4,20 @@ import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
-import kueue_beside
 import pytest
-from kueue_beside import LOCAL_QUEUE
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.document import document
 from minicluster.live.snapshot import StatusSnapshot, take_snapshot
 from quick import QuickCluster, QuickHelm
+from simulated import new_namespace
 from support import Helm
 
+from tools import tenant
+from tools.kueue_beside import LABEL, LOCAL_QUEUE, queue
 from tools.releases import Release
+
+#: The world of a namespace with a queue: its quota is Kueue's
+WORLD = tenant.SHARED.without("limits", "quota")
 
 CPU = {"command": "sleep inf", "resources": {"requests": {"cpu": 1}}}
 ELASTIC = {"queueName": LOCAL_QUEUE, "elastic": True}
@@ -27,9 +31,9 @@ def queued_helm(helm: Helm, cluster: QuickCluster) -> Helm:
 
 def new_release(helm: Helm, cluster: QuickCluster, cpus: int, flavor: dict[str, Any] | None = None) -> Release:
     """Return a release that is not yet installed, in a namespace with a queue."""
-    return Release(
-        helm, cluster, kueue_beside.new_queue(cluster, cpus, flavor), values=dict(QUEUED), world=kueue_beside.WORLD
-    )
+    name = new_namespace(cluster, WORLD, **{LABEL: "true"})
+    cluster.create(*queue(name, cpus, flavor))
+    return Release(helm, cluster, name, values=dict(QUEUED), world=WORLD)
 
 
 def beside(release: Release, name: str = "other", **values: Any) -> Release:

@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 import pytest
-from kueue_beside import CRDS
 from quick import QuickCluster
 
+from tools.kueue_beside import CRDS
 from tools.releases import Release
 
 pytestmark = [

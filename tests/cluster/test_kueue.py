@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import kueue_beside
 import pytest
 from autoscaled import agent, resize
 from kube import Kube
-from kueue_beside import LOCAL_QUEUE
 from minicluster.cluster.kueue import WORKLOADS, true_conditions
 from queued import (
     ELASTIC,
@@ -24,6 +22,8 @@ from quota import ADMISSION_SECONDS, Quota
 from simulated import end
 from support import Helm, lines_with
 
+from tools import kueue_beside
+from tools.kueue_beside import LOCAL_QUEUE
 from tools.releases import Release
 
 pytestmark = [

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from autoscaled import again, agent, resize
-from kueue_beside import LOCAL_QUEUE
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.listing import find_all
 from queued import ELASTIC, beside, new_release, queued_helm, status, with_priority
@@ -16,6 +15,7 @@ from simulated import end
 from support import Helm, lines_with
 from test_node_groups import hosts, wait_for
 
+from tools.kueue_beside import LOCAL_QUEUE
 from tools.releases import Release
 
 pytestmark = [

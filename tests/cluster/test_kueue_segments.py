@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from kueue_beside import LOCAL_QUEUE, QUEUEING
 from queued import beside, new_release, queued_helm, status
 from quick import QuickCluster
 from simulated import end
 from support import Helm
 
 from tools.embedded import simulated_node
+from tools.kueue_beside import LOCAL_QUEUE, QUEUEING
 from tools.releases import Release
 
 pytestmark = [

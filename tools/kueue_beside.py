@@ -1,6 +1,6 @@
-"""Kueue's real controller beside the API server of tools/embedded.py, and a queue for each test.
+"""Kueue's real controller beside the API server of tools/embedded.py, for tests and benchmarks.
 
-Its webhooks see only namespaces with the label `kueue`, so the other tests of the same cluster don't notice it.
+Its webhooks see only namespaces with the label `kueue`, so whatever else uses the same cluster doesn't notice it.
 """
 
 import base64
@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from simulated import new_namespace
 
-from tools import tenant
 from tools.clients import BIN, ClusterError, KubernetesCluster, run
 from tools.embedded import LEASH, EmbeddedCluster, free_port
 
@@ -27,8 +25,6 @@ KUEUE = Path(os.environ.get("MINICLUSTER_TEST_KUEUE", BIN.parent))
 PIN = BIN.parents[1] / "tools" / "kueue" / "go.mod"
 LABEL = "kueue"
 LOCAL_QUEUE = "user-queue"
-#: The world of a namespace with a queue: its quota is Kueue's
-WORLD = tenant.SHARED.without("limits", "quota")
 GATES = "VisibilityOnDemand=false"
 #: Kueue reads the certificate of its metrics from a fixed path in /etc: it gets an /etc of its own.
 WITH_ETC = ("unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind etc /etc && exec "$@"', "sh")
@@ -36,10 +32,11 @@ QUEUEING = "kueue.x-k8s.io/v1beta2"
 
 
 def version() -> tuple[int, int]:
-    """Return major and minor of the Kueue that runs."""
+    """Return major and minor of the Kueue that runs. Raises ClusterError."""
     module = PIN if BIN.parent == KUEUE else KUEUE / "go.mod"
     found = re.search(r"sigs\.k8s\.io/kueue v(\d+)\.(\d+)", module.read_text())
-    assert found, module
+    if not found:
+        raise ClusterError(f"{module} has no version of Kueue")
     return int(found[1]), int(found[2])
 
 
@@ -63,7 +60,7 @@ def kueue(cluster: EmbeddedCluster) -> Iterator[None]:
     kinds = {path.stem.partition("_")[2] for path in definitions}
     cluster.wait("Kueue's API", lambda: kinds <= _served(cluster))
     hooks = list(_webhooks(port, (cluster.work_dir / "apiserver.crt").read_bytes()))
-    command = [*WITH_ETC, *LEASH, KUEUE / "bin" / "kueue", "--config=config.json", f"--feature-gates={GATES}"]
+    command = [*WITH_ETC, *LEASH, str(KUEUE / "bin" / "kueue"), "--config=config.json", f"--feature-gates={GATES}"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             command,
@@ -134,11 +131,10 @@ def _answers(cluster: KubernetesCluster, process: subprocess.Popen[bytes], folde
     return bool(cluster.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(flavor)))
 
 
-def new_queue(cluster: EmbeddedCluster, cpus: int, flavor: Mapping[str, Any] | None = None) -> str:
-    """Make a namespace with a queue of ``cpus`` CPUs, and return its name."""
-    name = new_namespace(cluster, WORLD, **{LABEL: "true"})
+def queue(name: str, cpus: int, flavor: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return a queue of ``cpus`` CPUs for the namespace of the same name, its flavor and two priorities."""
     quota = {"name": "cpu", "nominalQuota": cpus}
-    cluster.create(
+    return [
         {"apiVersion": QUEUEING, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": dict(flavor or {})},
         {
             "apiVersion": QUEUEING,
@@ -165,5 +161,4 @@ def new_queue(cluster: EmbeddedCluster, cpus: int, flavor: Mapping[str, Any] | N
             }
             for word, value in (("low", 1), ("high", 2))
         ),
-    )
-    return name
+    ]
