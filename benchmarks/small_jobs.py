@@ -100,8 +100,17 @@ def timed(cluster: KubernetesCluster, namespace: str, way: str, count: int, cont
 
 def remove(cluster: KubernetesCluster, namespace: str) -> None:
     """Remove all Jobs and their pods."""
-    cluster.kubectl("delete", "jobs", "--all", "-n", namespace, "--cascade=foreground")
-    until(lambda: not cluster.kubectl("get", "pods", "-n", namespace, "-o", "name"), ALL_SECONDS, pause=1)
+    cluster.kubectl("delete", "jobs", "--all", "-n", namespace, "--wait=false")
+    until(lambda: not cluster.kubectl("get", "jobs,pods", "-n", namespace, "-o", "name"), ALL_SECONDS, pause=1)
+
+
+def waiting(cluster: EmbeddedCluster, way: str) -> int:
+    """Return how many jobs wait for resources, as the queue of Kueue or the scheduler says."""
+    if way == "kueue":
+        found = cluster.get("localqueue", LOCAL_QUEUE, "-n", NAMESPACE)
+        return int(found["status"]["pendingWorkloads"])
+    reasons = ("get", "pods", "-n", NAMESPACE, "-o", "jsonpath={.items[*].status.conditions[*].reason}")
+    return cluster.kubectl(*reasons).count("Unschedulable")
 
 
 def pending(cluster: EmbeddedCluster, way: str, count: int) -> float:
@@ -109,16 +118,7 @@ def pending(cluster: EmbeddedCluster, way: str, count: int) -> float:
     programs = children(os.getpid())
     before = memory(programs)
     create(cluster, NAMESPACE, way, count, {"image": "none", "resources": {"requests": {"cpu": TOO_MUCH}}})
-    what, kind = ("workloads", "QuotaReserved") if way == "kueue" else ("pods", "PodScheduled")
-    ready = (
-        "get",
-        what,
-        "-n",
-        NAMESPACE,
-        "-o",
-        f'jsonpath={{.items[*].status.conditions[?(@.type=="{kind}")].status}}',
-    )
-    until(lambda: cluster.kubectl(*ready).count("False") == count, ALL_SECONDS, f"{count} that wait", pause=1)
+    until(lambda: waiting(cluster, way) == count, ALL_SECONDS, f"{count} that wait", pause=1)
     grown = memory(programs) - before
     remove(cluster, NAMESPACE)
     return grown / count
