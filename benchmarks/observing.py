@@ -25,6 +25,12 @@ from benchmarks import results
 
 #: Jobs a second; seconds between two looks of `status --watch`, and until a program has started
 RATE_JOBS, WATCH_PAUSE_SECONDS, START_SECONDS = 10, 2.0, 4.0
+#: Who watches, by the name of the watcher
+WATCHERS = {
+    "": "nobody",
+    "page": "`minicluster dashboard`, `minicluster top`",
+    "status": "`minicluster status --watch`",
+}
 #: Submits jobs for some seconds, so many a second; tells the broker's process first
 SUBMIT = """
 import sys, time, flux
@@ -114,7 +120,7 @@ def measured(flux: str, folder: Path, seconds: float, watcher: str) -> dict[str,
         os.killpg(process.pid, 9)
     late = delays.close() if delays else []
     return {
-        "watcher": watcher,
+        "watcher": WATCHERS[watcher],
         **found,
         "beside_mib": most if watcher else None,
         "told_seconds": statistics.median(late) if late else None,
@@ -150,7 +156,7 @@ def main(file: str, where: str, seconds: str = "60") -> None:
         (folder / "boot").write_text(BOOT, encoding="ascii")
         for each in ("observe", "waiting"):
             (folder / each).write_text(first_line(each), encoding="ascii")
-        found = [measured(flux, folder, float(seconds), watcher) for watcher in ("", "page", "status")]
+        found = [measured(flux, folder, float(seconds), watcher) for watcher in WATCHERS]
     results.save(Path(file), where, found)
 
 

@@ -4,22 +4,21 @@
 
 Simulated: jobs that run nothing. Flux has its simulated execution, in a broker by the flux in PATH or
 $FLUX_PREFIX/bin; the others have the real API server, controllers and scheduler of tools/embedded.py and simulated
-Kubernetes nodes. Jobs a second are from the first submission until all have ended; `pending_kib` is what the memory of
-all these programs grows by for a job that waits for resources. Real: jobs of `true` on a node of the cluster that
-MINICLUSTER_TEST_KUBECONFIG names; without one there are none. Needs the programs that `make tools` builds.
+Kubernetes nodes. Jobs a second are from the first submission until all have ended. Real: jobs of `true` on a node of
+the cluster that MINICLUSTER_TEST_KUBECONFIG names; without one there are none. Needs the programs that `make tools`
+builds.
 """
 
 import argparse
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.clusters import MeasuredCluster
-from benchmarks.observing import children
 from benchmarks.results import Row, save
 from tools import testbed
 from tools.clients import BIN, KubernetesCluster, output, run_program, until
@@ -29,20 +28,18 @@ from tools.tenant import PLAIN
 
 NAMESPACE = "small-jobs"
 ALL_SECONDS = 1800.0
-#: More than any Kubernetes node of the simulation has
-TOO_MUCH = "1000"
-#: Runs in a broker: tells the seconds of $1 simulated jobs, then the KiB of its memory before and after $1 that wait
+#: The ways, as the page names them
+WAYS = {
+    "flux": "Flux",
+    "jobs": "Kubernetes Jobs",
+    "kueue": "Kubernetes Jobs in a queue of Kueue",
+    "indexed": "one Indexed Job",
+}
+#: Runs in a broker: tells the nanoseconds of $1 simulated jobs
 FLUX = """
-count=$1 broker=$(flux getattr broker.pid)
-memory() { awk '/VmRSS/ {print $2}' "/proc/$broker/status"; }
 begin=$(date +%s%N)
-flux submit --quiet --cc=1-$count --setattr=exec.test.run_duration=1ms -n1 true && flux queue drain
+flux submit --quiet --cc=1-$1 --setattr=exec.test.run_duration=1ms -n1 true && flux queue drain
 echo $(($(date +%s%N) - begin))
-flux submit --quiet -n "$(flux resource list -n -s all -o '{ncores}')" --setattr=exec.test.run_duration=1h true
-memory
-flux submit --quiet --cc=1-$count -n1 true
-memory
-flux cancel --all
 """
 
 
@@ -71,15 +68,6 @@ def create(cluster: KubernetesCluster, namespace: str, way: str, count: int, con
     cluster.create(*made)
 
 
-def memory(pids: Iterable[int]) -> int:
-    """Return the KiB that processes have."""
-    found = 0
-    for pid in pids:
-        text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        found += int(text.partition("VmRSS:")[2].split()[0]) if "VmRSS:" in text else 0
-    return found
-
-
 def timed(cluster: KubernetesCluster, namespace: str, way: str, count: int, container: dict[str, Any]) -> float:
     """Create Jobs, wait until so many pods have succeeded, remove them, and return the seconds until then."""
     begin = time.monotonic()
@@ -104,26 +92,6 @@ def remove(cluster: KubernetesCluster, namespace: str) -> None:
     until(lambda: not cluster.kubectl("get", "jobs,pods", "-n", namespace, "-o", "name"), ALL_SECONDS, pause=1)
 
 
-def waiting(cluster: EmbeddedCluster, way: str) -> int:
-    """Return how many jobs wait for resources, as the queue of Kueue or the scheduler says."""
-    if way == "kueue":
-        found = cluster.get("localqueue", LOCAL_QUEUE, "-n", NAMESPACE)
-        return int(found["status"]["pendingWorkloads"])
-    reasons = ("get", "pods", "-n", NAMESPACE, "-o", "jsonpath={.items[*].status.conditions[*].reason}")
-    return cluster.kubectl(*reasons).count("Unschedulable")
-
-
-def pending(cluster: EmbeddedCluster, way: str, count: int) -> float:
-    """Return the KiB of all programs for each job that waits for resources."""
-    programs = children(os.getpid())
-    before = memory(programs)
-    create(cluster, NAMESPACE, way, count, {"image": "none", "resources": {"requests": {"cpu": TOO_MUCH}}})
-    until(lambda: waiting(cluster, way) == count, ALL_SECONDS, f"{count} that wait", pause=1)
-    grown = memory(programs) - before
-    remove(cluster, NAMESPACE)
-    return grown / count
-
-
 @contextmanager
 def simulated() -> Iterator[EmbeddedCluster]:
     """Start the control plane and Kueue, with a namespace that has a queue for all."""
@@ -134,17 +102,15 @@ def simulated() -> Iterator[EmbeddedCluster]:
     ):
         labels = {LABEL: "true"}
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
-        cluster.create(*queue(NAMESPACE, int(TOO_MUCH) // 2))
+        cluster.create(*queue(NAMESPACE, 500))
         yield cluster
 
 
-def by_flux(count: int) -> tuple[float, float]:
-    """Return the seconds of simulated jobs in a broker, and the KiB of one that waits."""
+def by_flux(count: int) -> float:
+    """Return the seconds of simulated jobs in a broker."""
     prefix = os.environ.get("FLUX_PREFIX", "")
     flux = f"{prefix}/bin/flux" if prefix else "flux"
-    words = (flux, "start", "--test-size=1", "sh", "-c", FLUX, "sh", str(count))
-    found = output(*words, seconds=ALL_SECONDS).split()
-    return int(found[0]) / 1e9, (int(found[2]) - int(found[1])) / count
+    return int(output(flux, "start", "--test-size=1", "sh", "-c", FLUX, "sh", str(count), seconds=ALL_SECONDS)) / 1e9
 
 
 def real(count: int) -> Iterator[tuple[str, int, float]]:
@@ -174,21 +140,21 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[Row] = []
 
-    def note(nodes: str, way: str, count: int, seconds: float, kib: float | None) -> None:
-        rate = {"seconds": seconds, "jobs_per_second": count / seconds, "pending_kib": kib}
-        rows.append({"nodes": nodes, "way": way, "jobs": count, **rate})
+    def note(nodes: str, way: str, count: int, seconds: float) -> None:
+        rate = {"seconds": seconds, "jobs_per_second": count / seconds}
+        rows.append({"nodes": nodes, "way": WAYS[way], "jobs": count, **rate})
         print(rows[-1], flush=True)
         save(options.file, options.where, rows)
 
-    note("simulated", "flux", options.jobs, *by_flux(options.jobs))
+    note("simulated", "flux", options.jobs, by_flux(options.jobs))
     with simulated() as cluster:
         for way in ("jobs", "kueue", "indexed"):
             container = {"image": "none", "resources": {"requests": {"cpu": "10m"}}}
             seconds = timed(cluster, NAMESPACE, way, options.jobs, container)
-            note("simulated", way, options.jobs, seconds, pending(cluster, way, options.jobs))
+            note("simulated", way, options.jobs, seconds)
     if os.environ.get(testbed.KUBECONFIG):
         for way, count, seconds in real(options.real):
-            note("real", way, count, seconds, None)
+            note("real", way, count, seconds)
 
 
 if __name__ == "__main__":
