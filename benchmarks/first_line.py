@@ -8,7 +8,6 @@ kubectl, helm with the plugin, and minicluster in PATH.
 """
 
 import argparse
-import os
 import secrets
 import shlex
 import statistics
@@ -18,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.results import Row, save
+from benchmarks.sizes import cpu_of_children
 from tools.clients import CHART, ClusterError, run_program
 
 WORDS = ["hostname"]
@@ -51,14 +51,13 @@ def by_us(image: str, nodes: int, namespace: str) -> str:
 
 def timed(script: str, lines: int) -> Mapping[str, float]:
     """Run a script whose work prints so many lines; return the seconds."""
-    before, begin = os.times(), time.monotonic()
+    before, begin = cpu_of_children(), time.monotonic()
     with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True) as process:
         moments = [(line, time.monotonic()) for line in process.stdout or ()]
-    end, after = time.monotonic(), os.times()
+    end, cpu = time.monotonic(), cpu_of_children() - before
     found = [moment for line, moment in moments if not line.startswith(AROUND)][-lines:]
     if process.returncode or len(found) < lines:
         raise ClusterError(f"{script}: exit code {process.returncode}")
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return {"first": found[0] - begin, "prompt": end - found[-1], "cpu": cpu}
 
 

@@ -11,7 +11,6 @@ programs that `make tools` builds, and minicluster in PATH.
 
 import argparse
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.observing import cpu
 from benchmarks.results import Row, save
+from benchmarks.sizes import cpu_of_children
 from tools.clients import BIN, ROOT, Helm, run_program, until
 from tools.embedded import NODE_SIZE, EmbeddedCluster
 from tools.releases import Release
@@ -37,20 +37,14 @@ def timed(act: Callable[[], object]) -> float:
     return time.monotonic() - begin
 
 
-def spent() -> float:
-    """Return the CPU seconds of the commands that this program has run."""
-    found = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return found.ru_utime + found.ru_stime
-
-
 def measure(cluster: EmbeddedCluster, helm: Helm, count: int, pods: int, at_once: int) -> Row:
     """Install a number of MiniClusters, look at them, remove them, and return the figures."""
     releases = [Release(helm, cluster, NAMESPACE, f"mc-{number}") for number in range(count)]
     before = {name: cpu(pid) for name, pid in cluster.pids().items()}
-    client, begin = spent(), time.monotonic()
+    client, begin = cpu_of_children(), time.monotonic()
     with ThreadPoolExecutor(at_once) as pool:
         [*pool.map(lambda one: one.install(size=pods, maxSize=pods + 1, **VALUES), releases)]
-    installed, client = time.monotonic() - begin, spent() - client
+    installed, client = time.monotonic() - begin, cpu_of_children() - client
     ready = ("get", "jobs", "-n", NAMESPACE, "-o", "jsonpath={.items[*].status.ready}")
     until(lambda: cluster.kubectl(*ready).split().count(str(pods)) == count, ALL_SECONDS, f"{count} Jobs", pause=1)
     is_ready = time.monotonic() - begin

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.clusters import MeasuredCluster
 from benchmarks.results import Row, save
 from tools import testbed
-from tools.clients import BIN, KubernetesCluster, output, run_program, until
+from tools.clients import BIN, KubernetesCluster, TooLateError, output, run_program, until
 from tools.embedded import EXIT_CODE, EmbeddedCluster
 from tools.kueue_beside import LABEL, LOCAL_QUEUE, kueue, queue
 from tools.tenant import PLAIN
@@ -79,7 +79,7 @@ def timed(cluster: KubernetesCluster, namespace: str, way: str, count: int, cont
 
     while not done():
         if time.monotonic() > begin + ALL_SECONDS:
-            raise SystemExit(f"{count} jobs did not end within {ALL_SECONDS:g} s")
+            raise TooLateError(f"{count} jobs did not end within {ALL_SECONDS:g} s")
         time.sleep(0.25)
     seconds = time.monotonic() - begin
     remove(cluster, namespace)

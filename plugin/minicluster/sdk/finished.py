@@ -39,12 +39,13 @@ def code_of(status: int) -> int:
 
 def finished(name: str, end: Mapping[str, Any]) -> FinishedJob:
     """Return how a job ended, from its wait status and its exception."""
-    status, exception = end["status"], end["exception"]
+    exception = end["exception"]
+    code = None if end["status"] is None else code_of(end["status"])
     if exception:
-        reason = words.of_job_end(None, exception["type"], exception["note"])
-    elif status is None:
-        reason = "never ran"
+        reason = words.of_job_end(code, exception["type"], exception["note"])
+        code = code or 1
+    elif code is None:
+        code, reason = 1, "never ran"
     else:
-        reason = words.of_job_end(code_of(status), "", "") if status else ""
-    code = 1 if status is None else code_of(status) or (1 if exception else 0)
+        reason = words.of_job_end(code, "", "") if code else ""
     return FinishedJob(name, code, tuple((stream, text) for stream, text in end["output"]), reason)

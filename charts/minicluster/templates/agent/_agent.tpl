@@ -42,7 +42,7 @@ broker's socket.
 {{- $_ := set $agent "name" "minicluster-agent" -}}
 {{- $_ := set $agent "ports" (list .Values.metrics.port) -}}
 {{- $_ := set $agent "resources" .Values.agent.resources -}}
-{{- $_ := set $agent "securityContext" (omit ($runner.securityContext | default dict) "privileged" "procMount" "capabilities") -}}
+{{- $_ := set $agent "securityContext" (omit (include "minicluster.plainContext" $runner | fromJson) "capabilities") -}}
 {{- if dig "securityContext" "capabilities" "drop" list $runner }}
 {{- $_ := set $agent.securityContext "capabilities" (pick $runner.securityContext.capabilities "drop") -}}
 {{- end }}

@@ -67,3 +67,11 @@ namespace: {{ $root.Release.Namespace | quote }}
 securityContext: {{- include "minicluster.yaml" . | nindent 2 }}
 {{- end }}
 {{- end }}
+
+{{/*
+The securityContext of a runner as JSON, for our own containers: they need no privileges, and no procMount, which
+Kubernetes refuses in pods without a user namespace.
+*/}}
+{{- define "minicluster.plainContext" -}}
+{{- omit (.securityContext | default dict) "privileged" "procMount" | toJson -}}
+{{- end }}

@@ -74,7 +74,7 @@ spec:
       # it needs a Python: the view has one
       image: {{ ternary (include "minicluster.image" $runner) (include "minicluster.viewImage" $root) $own | quote }}
       imagePullPolicy: {{ include "minicluster.pullPolicy" (ternary $runner $view $own) }}
-      {{- with merge dict ($view.securityContext | default dict) (omit ($runner.securityContext | default dict) "privileged" "procMount") }}
+      {{- with merge dict ($view.securityContext | default dict) (include "minicluster.plainContext" $runner | fromJson) }}
       securityContext: {{- include "minicluster.yaml" . | nindent 8 }}
       {{- end }}
       resources: {{- include "minicluster.yaml" $root.Values.hooks.resources | nindent 8 }}
