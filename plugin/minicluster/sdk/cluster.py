@@ -1,33 +1,29 @@
 """A MiniCluster in Python: the methods of the SDK."""
 
 import math
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
 from minicluster.cluster.job import release_of
 from minicluster.kube.client import KubeClient
-from minicluster.kube.port import Channel
-from minicluster.lead import ask
 from minicluster.live.document import document
 from minicluster.live.lookup import Cluster, find_job
 from minicluster.live.snapshot import take_snapshot
 from minicluster.live.wait import wait
 from minicluster.sdk import release, single_run
 from minicluster.sdk.asked_nodes import check_size
-from minicluster.sdk.exceptions import ArgumentError, WaitTimeoutError, translated
+from minicluster.sdk.exceptions import ArgumentError, translated
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PodConnection, PortForward
-from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of, words_of
+from minicluster.sdk.job_queue import JobQueue
+from minicluster.sdk.jobs import Job, JobFuture, JobOptions, words_of
 from minicluster.sdk.lead_command import run_on_lead
 from minicluster.sdk.lead_wait import wait_for_lead
 from minicluster.sdk.log_lines import lines_of
 from minicluster.sdk.pictured import Pictured
 from minicluster.sdk.release import CreateOptions
-from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.result import Result
-from minicluster.sdk.session import Session
 from minicluster.sdk.single_run import RunOptions
 from minicluster.streams import Say, aloud
 
@@ -51,7 +47,7 @@ class MiniCluster(Pictured):
         self.release: str = release_of(job)  #: of Helm
         self.namespace: str = kube.namespace
         self._kube, self._is_own = kube, is_own
-        self._session = Session(self._start_session)
+        self._queue = JobQueue(kube, self.name)
 
     @classmethod
     def create(  # noqa: PLR0913 - names that `run` has
@@ -112,14 +108,7 @@ class MiniCluster(Pictured):
         Raises ArgumentError, ClosedError. The future raises JobFailed, JobRefused, JobLost; EndedError when the
         MiniCluster ends first; ApiError when it can't be reached for minutes.
         """
-        job = job_of(words_of(command), options)
-
-        def cancel() -> None:
-            self._session.say(submission, submission.cancellation())
-
-        submission = Submission(job, JobFuture(cancel))
-        self._session.send(submission)
-        return submission.future
+        return self._queue.submit(words_of(command), options)
 
     def executor(self, **options: Unpack[JobOptions]) -> CommandExecutor:
         """Return an executor of commands; each of its jobs has these ``options`` of `submit`."""
@@ -130,7 +119,7 @@ class MiniCluster(Pictured):
 
         Raises WaitTimeoutError, EndedError.
         """
-        return jobs_of(self._ask(Question("list", ended), timeout))
+        return self._queue.jobs(ended=ended, timeout=timeout)
 
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
         """Wait for the lead, and run a flux command there to its end. A failure is no error: see its exit code.
@@ -222,7 +211,7 @@ class MiniCluster(Pictured):
     def close(self) -> None:
         """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError."""
         self._close_page()
-        self._session.close(f"{self.name} was closed before this was over")
+        self._queue.close()
         self._kube.close()
 
     def __enter__(self) -> Self:
@@ -231,20 +220,11 @@ class MiniCluster(Pictured):
 
     def __exit__(self, *_: object) -> None:
         """Delete the MiniCluster if it was created here; otherwise only leave it."""
-        (self.delete if self._is_own else self.close)()
+        if self._is_own:
+            self.delete()
+        else:
+            self.close()
 
     def __repr__(self) -> str:
         """Name it."""
         return f"<MiniCluster {self.name} in {self._kube}>"
-
-    def _ask(self, question: Question, timeout: float | None) -> Any:
-        self._session.send(question)
-        try:
-            return question.answer.result(timeout)
-        except TimeoutError as error:
-            if isinstance(error, WaitTimeoutError):
-                raise
-            raise WaitTimeoutError(f"{self.name} in {self._kube}: no answer within {timeout} s") from None
-
-    def _start_session(self, stop: threading.Event) -> Channel:
-        return ask.start(self._kube, wait_for_lead(self._kube, self.name, stop=stop))

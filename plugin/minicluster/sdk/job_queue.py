@@ -1,0 +1,49 @@
+"""The queue of a MiniCluster: takes jobs and lists them, in a session that begins with the first request."""
+
+import threading
+
+from minicluster.kube.client import KubeClient
+from minicluster.kube.port import Channel
+from minicluster.lead import ask
+from minicluster.sdk.exceptions import WaitTimeoutError
+from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of
+from minicluster.sdk.lead_wait import wait_for_lead
+from minicluster.sdk.requests import Question, Submission, jobs_of
+from minicluster.sdk.session import Session
+
+
+class JobQueue:
+    """Talks to the lead of a MiniCluster about its jobs."""
+
+    def __init__(self, kube: KubeClient, name: str) -> None:
+        """Ask nothing yet."""
+        self._kube, self._name = kube, name
+        self._session = Session(self._connect)
+
+    def submit(self, words: list[str], options: JobOptions) -> JobFuture:
+        """Submit a command's words as a job, and return its future. Raises ArgumentError, ClosedError."""
+
+        def cancel() -> None:
+            self._session.say(submission, submission.cancellation())
+
+        submission = Submission(job_of(words, options), JobFuture(cancel))
+        self._session.send(submission)
+        return submission.future
+
+    def jobs(self, *, ended: bool, timeout: float | None) -> list[Job]:
+        """Return the jobs, the oldest first. Raises WaitTimeoutError, and what the session fails with."""
+        question = Question("list", ended)
+        self._session.send(question)
+        try:
+            return jobs_of(question.answer.result(timeout))
+        except TimeoutError as error:
+            if isinstance(error, WaitTimeoutError):
+                raise
+            raise WaitTimeoutError(f"{self._name} in {self._kube}: no answer within {timeout} s") from None
+
+    def close(self) -> None:
+        """End the session; the futures of unfinished jobs raise ClosedError."""
+        self._session.close(f"{self._name} was closed before this was over")
+
+    def _connect(self, stop: threading.Event) -> Channel:
+        return ask.start(self._kube, wait_for_lead(self._kube, self._name, stop=stop))
