@@ -25,7 +25,10 @@ JOB_TONES: Mapping[str, Tone] = {
     "TIMEOUT": "wrong",
 }
 #: Flux's states of a job that has no result, by the word for them
-_JOB_STATES = {"DEPEND": "PENDING", "PRIORITY": "PENDING", "SCHED": "PENDING", "RUN": "RUNNING", "CLEANUP": "RUNNING"}
+_JOB_STATES = {
+    **dict.fromkeys(("NEW", "DEPEND", "PRIORITY", "SCHED"), "PENDING"),
+    **dict.fromkeys(("RUN", "CLEANUP"), "RUNNING"),
+}
 
 
 def of_job(state: str, result: str | None) -> str:

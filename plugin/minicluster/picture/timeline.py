@@ -12,7 +12,7 @@ from minicluster.live.table import Row, duration, rows_of
 from minicluster.picture import nodebook
 from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, thinned
 from minicluster.picture.curves import cores_of as cores
-from minicluster.picture.jobbook import PICTURE_JOBS, JobBook, shown
+from minicluster.picture.jobbook import PICTURE_JOBS, JobBook, shown, status_of
 from minicluster.picture.nodebook import Mark, NodeBook
 
 Data = dict[str, Any]
@@ -20,8 +20,6 @@ Data = dict[str, Any]
 SAMPLE_SECONDS, REASON_SECONDS = 1.0, 60.0
 #: How the agent tells that it has changed the size (pod/agent/sized.py)
 SCALED = re.compile(r"(?:group [^:]+: )?(size (\d+) -> (\d+)): ")
-#: The states of a job that waits
-WAITING_STATES = ("NEW", "DEPEND", "PRIORITY", "SCHED")
 
 
 class Timeline:
@@ -114,7 +112,7 @@ class Timeline:
     def _sample(self, now: float) -> None:
         last = self.samples[-1] if self.samples else Sample(0.0)
         active = [self.jobs.jobs[number] for number in self.jobs.active]
-        running = [job for job in active if job.get("state") not in WAITING_STATES]
+        running = [job for job in active if status_of(job) != "PENDING"]
         sample = Sample(now, len(active) - len(running), len(running), sum(map(cores, running)), len(self.nodes.up))
         if now - last.t >= SAMPLE_SECONDS and sample[1:] != last[1:]:
             self.samples.append(sample)
@@ -159,7 +157,7 @@ class Timeline:
         sizes = [mark for mark in sorted(self.nodes.marks) if mark.kind == "size"]
         if sizes:
             found.append(Row("Last change", f"{sizes[-1].text}, {duration(max(0.0, now - sizes[-1].t))} ago"))
-        waiting = [job for number in self.jobs.active if (job := self.jobs.jobs[number]).get("state") in WAITING_STATES]
+        waiting = [job for number in self.jobs.active if status_of(job := self.jobs.jobs[number]) == "PENDING"]
         if waiting:
             found.append(self._oldest(min(waiting, key=lambda job: job.get("t_submit") or now), now))
         return found

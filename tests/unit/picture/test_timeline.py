@@ -83,6 +83,23 @@ def test_a_job_is_told_part_by_part() -> None:
     assert [sample[1:4] for sample in timeline.samples] == [(1, 0, 0), (0, 1, 4), (0, 0, 0)]
 
 
+@pytest.mark.parametrize(
+    ("state", "word", "counts"),
+    [
+        *((state, "PENDING", (1, 0)) for state in ("NEW", "DEPEND", "PRIORITY", "SCHED")),
+        *((state, "RUNNING", (0, 1)) for state in ("RUN", "CLEANUP")),
+    ],
+)
+def test_a_job_is_counted_by_the_word_that_it_has(state: str, word: str, counts: tuple[int, int]) -> None:
+    timeline = Timeline("mini")
+    timeline.take_past([], 5.0)
+    timeline.take_jobs([{"number": 7, "id": "f7", "state": state, "t_submit": 6.0}])
+    told = timeline.changes(7.0)
+    assert told
+    assert ([row["status"] for row in told["jobs"]], told["samples"][-1][1:3]) == ([word], counts)
+    assert [row[0] for row in told["rows"]] == (["Oldest"] if word == "PENDING" else [])
+
+
 def test_only_so_many_ended_jobs_are_kept() -> None:
     timeline = Timeline("mini", most=3)
     timeline.take_past([job(n) for n in range(5)] + [job(9, state="RUN", result=None, t_cleanup=None)], 1.0)
