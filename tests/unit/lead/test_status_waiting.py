@@ -1,18 +1,20 @@
 """The reasons why jobs wait, as the lead's program reports them."""
 
 import sys
+import time
 from typing import Any
 
 import pytest
 from fake_flux import FakeFlux, modules
 from minicluster.cluster.groups import GroupNodes
+from minicluster.lead.ask import QUESTIONS
 from minicluster.lead.sent import waiting
 from minicluster.live import lacking
 from minicluster.live.table import table
 from need import Request
 from state import Nodes
 from status_samples import FOUR, SETTINGS, flux, job, show
-from unmet import NONE_UP, Constraints, in_words, nodes_wanted, of_request
+from unmet import NONE_UP, Constraints, Unmet, in_words
 
 #: Four nodes of four cores; the last has two GPUs. The first two are up, and one core of the first is in use
 NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozenset({0, 1}), {})
@@ -44,14 +46,14 @@ NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozens
     ],
 )
 def test_a_job_that_waits_for_resources_has_a_reason(request_: Request, expected: str) -> None:
-    why, is_final = of_request(request_, NODES)
+    why, is_final = Unmet(request_, NODES).reason()
     assert why == expected
     assert is_final == expected.startswith("can never")
 
 
 def test_the_reason_of_a_waiting_job_counts_drained_nodes() -> None:
     drained = Nodes(NODES.all, {}, NODES.online, {1: "bad"})
-    why, _ = of_request(Request(2, 1, 0, apart=True), drained)
+    why, _ = Unmet(Request(2, 1, 0, apart=True), drained).reason()
     assert why == "waits for nodes: it asks for 2 nodes of 1 core, and 1 is up, 1 drained"
 
 
@@ -96,7 +98,7 @@ GPUS = Constraints("gpu", frozenset({2, 3}), "the properties of nodes are gpu")
 def test_the_constraints_of_a_job_and_its_group_are_in_its_reason(
     request_: Request, constraints: Constraints | None, expected: str
 ) -> None:
-    assert of_request(request_, NODES, constraints, {"big": range(1), "gpu": range(2, 4)})[0] == expected
+    assert Unmet(request_, NODES, constraints, {"big": range(1), "gpu": range(2, 4)}).reason()[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -207,4 +209,10 @@ def test_status_says_that_a_group_has_no_nodes(size: int, policy: Any, expected:
 def test_the_sizes_that_would_give_a_job_its_nodes(
     request_: Request, constraints: Constraints | None, groups: dict[str, range], expected: dict[str, int]
 ) -> None:
-    assert nodes_wanted(request_, NODES, constraints, groups) == expected
+    assert Unmet(request_, NODES, constraints, groups).sizes() == expected
+
+
+def test_the_sizes_for_a_job_of_many_nodes_are_there_before_the_question_is_given_up() -> None:
+    nodes, begin = Nodes(dict.fromkeys(range(10_000), (4, 0)), {}, frozenset({0}), {}), time.process_time()
+    assert Unmet(Request(9000, 4, 0, apart=True), nodes).sizes() == {"": 9000}
+    assert time.process_time() - begin < QUESTIONS["why of a job"].seconds / 4

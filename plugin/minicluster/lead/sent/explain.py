@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import Any, Mapping
 
 import flux
 from flux.job import JobID, job_kvs_lookup
@@ -18,11 +18,7 @@ from flux.job.list import job_list_id
 from history import History, folder
 from job_record import REPORT_ATTRIBUTES, record, user_attributes, user_of
 from output_events import OUTPUT_KEY, data_of, events, lookup
-from unmet import constraints_of, nodes_wanted
-from waiting import groups, reasons
-
-if TYPE_CHECKING:
-    from need import Request
+from waiting import reasons, unmet_of
 
 #: Lines of the output of a job that has failed, and the most characters of each
 SAID_LINES, LINE_CHARACTERS = 5, 200
@@ -65,17 +61,10 @@ def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
     return ""
 
 
-def needs(handle: Any, jobspec: Mapping[str, Any]) -> dict[str, int]:
-    """Return the sizes at which the nodes of a job would be there. Raises OSError."""
-    from need import parse_resources
-    from state import nodes
-
-    request: Request = parse_resources(jobspec["resources"])
-    return nodes_wanted(request, nodes(handle), constraints_of(handle, jobspec), groups())
-
-
 def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is known of a job, and its jobspec, {} where Flux has none. Raises OSError."""
+    from state import nodes
+
     job = listed(handle, number)
     found: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": ""}
     if job is None:
@@ -86,7 +75,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
     if shown["state"] in ("DEPEND", "PRIORITY", "SCHED"):
         found["waits"] = reasons(handle, [number]).get(number, "")
         if jobspec and shown["state"] == "SCHED":
-            found["needs"] = needs(handle, jobspec)
+            found["needs"] = unmet_of(handle, jobspec, nodes(handle)).sizes()
     elif shown["result"] not in (None, "COMPLETED"):
         found.update(said=last_lines(handle, number), again=copy_of(handle, job))
     return found, jobspec

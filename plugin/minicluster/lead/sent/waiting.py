@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
-from unmet import constraints_of, of_request
+from unmet import Unmet, constraints_of
 
 if TYPE_CHECKING:
     from state import Nodes
@@ -70,21 +70,27 @@ def _reason(handle: Any, job: Mapping[str, Any], there: Nodes, queue: str) -> st
 
 def _of_resources(handle: Any, job: Mapping[str, Any], there: Nodes, queue: str) -> str:
     from flux.job import job_kvs_lookup
-    from need import parse_resources
 
     jobspec = (job_kvs_lookup(handle, job["id"], keys=["jobspec"]) or {}).get("jobspec")
     if not jobspec:
         return queue
-    constraints = constraints_of(handle, jobspec)
-    why, is_final = of_request(parse_resources(jobspec["resources"]), there, constraints, groups())
+    unmet = unmet_of(handle, jobspec, there)
+    why, is_final = unmet.reason()
     if is_final:
         return why
     if queue:
         return queue
-    if constraints and constraints.ranks is None:
+    if unmet.is_guess:
         why += ", of those that its constraints allow"
     said = ((job.get("annotations") or {}).get("sched") or {}).get("reason_pending")
     return why + (f" ({said})" if said else "")
+
+
+def unmet_of(handle: Any, jobspec: Mapping[str, Any], there: Nodes) -> Unmet:
+    """Return what a job asks for, beside the nodes that there are. Raises OSError."""
+    from need import parse_resources
+
+    return Unmet(parse_resources(jobspec["resources"]), there, constraints_of(handle, jobspec), groups())
 
 
 def groups() -> dict[str, range]:

@@ -60,7 +60,7 @@ def why_never(handle: Any, jobspec: Mapping[str, Any]) -> str:
     """Return what a job that can never run asks for, and what there is; "" if only the scheduler knows."""
     try:
         asked, constraints = need.parse_resources(jobspec["resources"]), unmet.constraints_of(handle, jobspec)
-        why, is_final = unmet.of_request(asked, state.unused_nodes(handle), constraints)
+        why, is_final = unmet.Unmet(asked, state.unused_nodes(handle), constraints).reason()
     except (OSError, LookupError, TypeError, ValueError):
         return ""  # its refusal counts, whatever fails here
     return why.replace("can never run: ", "") if is_final else ""

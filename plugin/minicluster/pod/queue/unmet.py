@@ -6,7 +6,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Container, Iterable, Mapping, NamedTuple
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 if TYPE_CHECKING:
     from need import Request
@@ -38,72 +38,73 @@ def constraints_of(handle: Any, jobspec: Mapping[str, Any]) -> Constraints | Non
     return Constraints(in_words(found), allowed_ranks(handle, json.dumps(found, sort_keys=True)), properties)
 
 
-def of_request(
-    request: Request,
-    there: Nodes,
-    constraints: Constraints | None = None,
-    groups: Mapping[str, range] | None = None,
-) -> tuple[str, bool]:
-    """Return why a job waits for resources, and whether that is final: no node that comes or is freed can change it.
+class Unmet:
+    """A request beside the nodes that there are."""
 
-    ``groups`` are the ranks of the groups by name.
-    """
-    from state import subtract
+    def __init__(
+        self,
+        request: Request,
+        there: Nodes,
+        constraints: Constraints | None = None,
+        groups: Mapping[str, range] | None = None,
+    ) -> None:
+        """Take them; ``groups`` are the ranks of the groups by name."""
+        self.request, self.there, self.constraints, self.groups = request, there, constraints, groups or {}
+        ranks = constraints.ranks if constraints else None
+        self.is_guess = bool(constraints) and ranks is None  #: only the scheduler knows which nodes it may have
+        self._allowed = {rank: pair for rank, pair in there.all.items() if ranks is None or rank in ranks}
+        self._able = {rank: pair for rank, pair in self._allowed.items() if _fits(request, pair)}
+        self._up = {rank: self._able[rank] for rank in self._able.keys() & there.online if rank not in there.drained}
 
-    ranks = constraints.ranks if constraints else None
-    allowed = {rank: pair for rank, pair in there.all.items() if ranks is None or rank in ranks}
-    able = {rank: pair for rank, pair in allowed.items() if _count(request, {rank: pair})}
-    asks = f"it asks for {_number(request.chunks, 'node' if request.apart else 'slot')}"
-    asks += f" of {_amount(request.cores, request.gpus)}" + (f" with {constraints.asked}" if constraints else "")
-    those = " of those" if constraints else ""
-    if constraints and not allowed:
-        return f"can never run: {asks}, and no node has that: {constraints.properties}", True
-    if there.all and not able:
-        most = _amount(max(cores for cores, _ in allowed.values()), max(gpus for _, gpus in allowed.values()))
-        return f"can never run: {asks}, and no node{those} has more than {most}", True
-    if request.chunks > _count(request, able):
-        return f"can never run: {asks}, and all nodes{those} have room for {_count(request, able)}", True
-    up = {rank: pair for rank, pair in able.items() if rank in there.online and rank not in there.drained}
-    if request.chunks > _count(request, up):
-        return f"waits for nodes: {asks}, and {_up(up, able, there, groups or {})}", False
-    free = {rank: subtract(pair, there.used.get(rank, (0, 0))) for rank, pair in up.items()}
-    if request.exclusive:
-        free = {rank: pair for rank, pair in free.items() if rank not in there.used}
-    is_room = request.chunks <= _count(request, free)
-    return ("waits for the scheduler" if is_room else "waits for resources that other jobs have"), False
+    def reason(self) -> tuple[str, bool]:
+        """Return why a job waits for resources, and whether that is final: no node that comes or is freed can help."""
+        from state import subtract
 
+        request, there, allowed, able = self.request, self.there, self._allowed, self._able
+        asks = f"it asks for {_number(request.chunks, 'node' if request.apart else 'slot')}"
+        asks += f" of {_amount(request.cores, request.gpus)}"
+        asks += f" with {self.constraints.asked}" if self.constraints else ""
+        those = " of those" if self.constraints else ""
+        if self.constraints and not allowed:
+            return f"can never run: {asks}, and no node has that: {self.constraints.properties}", True
+        if there.all and not able:
+            most = _amount(max(cores for cores, _ in allowed.values()), max(gpus for _, gpus in allowed.values()))
+            return f"can never run: {asks}, and no node{those} has more than {most}", True
+        if request.chunks > _count(request, able):
+            return f"can never run: {asks}, and all nodes{those} have room for {_count(request, able)}", True
+        if request.chunks > _count(request, self._up):
+            return f"waits for nodes: {asks}, and {self._nodes_up()}", False
+        free = {rank: subtract(pair, there.used.get(rank, (0, 0))) for rank, pair in self._up.items()}
+        if request.exclusive:
+            free = {rank: pair for rank, pair in free.items() if rank not in there.used}
+        is_room = request.chunks <= _count(request, free)
+        return ("waits for the scheduler" if is_room else "waits for resources that other jobs have"), False
 
-def nodes_wanted(
-    request: Request, there: Nodes, constraints: Constraints | None, groups: Mapping[str, range]
-) -> dict[str, int]:
-    """Return the least size of the cluster, "", or else of a group, that has nodes for a request; {} if none is enough.
+    def sizes(self) -> dict[str, int]:
+        """Return the least size of the cluster, "", or else of a group, that has nodes for it; {} if none is enough.
 
-    It is {} too for a request whose nodes are up, or whose constraints only the scheduler knows.
-    """
-    ranks = constraints.ranks if constraints else None
-    allowed = {} if constraints and ranks is None else there.all
-    able = {rank: pair for rank, pair in allowed.items() if ranks is None or rank in ranks}
-    up = {rank for rank in able if rank in there.online and rank not in there.drained}
-    if request.chunks <= _count(request, {rank: able[rank] for rank in up}):
+        It is {} too when its nodes are up, and when only the scheduler knows which it may have. This is for one job,
+        as if no other ran; `queue_needs` has what the whole queue needs.
+        """
+        if self.is_guess or self.request.chunks <= _count(self.request, self._up):
+            return {}
+        first = min((part.start for part in self.groups.values()), default=max(self.there.all, default=-1) + 1)
+        for name, part in {"": range(first), **self.groups}.items():
+            room = _count(self.request, {rank: pair for rank, pair in self._up.items() if rank not in part})
+            for rank in part:
+                if rank in self._able and rank not in self.there.drained:
+                    room += _fits(self.request, self._able[rank])
+                if self.request.chunks <= room:
+                    return {name: rank - part.start + 1}
         return {}
-    first = min((part.start for part in groups.values()), default=max(there.all, default=-1) + 1)
-    for name, part in {"": range(first), **groups}.items():
-        used = {rank: able[rank] for rank in up if rank not in part}
-        for rank in part:
-            if rank in able and rank not in there.drained:
-                used[rank] = able[rank]
-            if request.chunks <= _count(request, used):
-                return {name: rank - part.start + 1}
-    return {}
 
-
-def _up(up: Container[int], able: Iterable[int], there: Nodes, groups: Mapping[str, range]) -> str:
-    """Return how many of the nodes that could run a job are up."""
-    counted, drained = sum(rank in up for rank in able), sum(rank in there.drained for rank in able)
-    only = next((name for name, ranks in groups.items() if all(rank in ranks for rank in able)), "")
-    if only and not counted and not drained:
-        return NONE_UP.format(only)
-    return f"{counted} {'is' if counted == 1 else 'are'} up" + (f", {drained} drained" if drained else "")
+    def _nodes_up(self) -> str:
+        """Return how many of the nodes that could run the job are up."""
+        counted, drained = len(self._up), len(self._able.keys() & self.there.drained.keys())
+        only = next((name for name, ranks in self.groups.items() if all(rank in ranks for rank in self._able)), "")
+        if only and not counted and not drained:
+            return NONE_UP.format(only)
+        return f"{counted} {'is' if counted == 1 else 'are'} up" + (f", {drained} drained" if drained else "")
 
 
 def in_words(constraints: Mapping[str, Any]) -> str:
@@ -121,11 +122,13 @@ def in_words(constraints: Mapping[str, Any]) -> str:
 
 def _count(request: Request, pairs: Mapping[int, tuple[int, int]]) -> int:
     """Return how many of a request's chunks fit on some nodes, by the cores and GPUs of each."""
-    total = 0
-    for pair in pairs.values():
-        fits = [room // each for room, each in zip(pair, (request.cores, request.gpus)) if each]
-        total += min([*fits, 1]) if request.apart or not fits else min(fits)
-    return total
+    return sum(_fits(request, pair) for pair in pairs.values())
+
+
+def _fits(request: Request, pair: tuple[int, int]) -> int:
+    """Return how many of a request's chunks fit on a node."""
+    fits = [room // each for room, each in zip(pair, (request.cores, request.gpus)) if each]
+    return min([*fits, 1]) if request.apart or not fits else min(fits)
 
 
 def _amount(cores: int, gpus: int) -> str:
