@@ -1,11 +1,11 @@
 """The log of the lead or another node; it goes on when another pod replaces the node's."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 from minicluster.cluster.hosts import Host, find_host, lead_of
 from minicluster.cluster.job import end_of, read_job
-from minicluster.cluster.lead import Lead, end_with
+from minicluster.cluster.lead import end_with
 from minicluster.cluster.node import Node
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.errors import ChoiceError, KubernetesError, StateError
@@ -13,7 +13,7 @@ from minicluster.kube.port import KubePort
 from minicluster.live.loglines import LogPart, NewLines
 from minicluster.live.lookup import Cluster, find, refusals, refuse_forbidden
 from minicluster.live.running import absence
-from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see, step_of
+from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see
 from minicluster.live.watch import looks, looks_at
 from minicluster.streams import Say
 from minicluster.terminal import Told
@@ -49,12 +49,27 @@ def _absence(cluster: Cluster, host: Host) -> str:
 
 
 def follow(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[LogPart]:
-    """Yield the same, and the logs of the pods that replace it, until the MiniCluster ends, which is said."""
-    if host.is_lead:
-        end = yield from to_end(cluster, container, say)
-        say(Told(ended(cluster.name, *end), CLUSTER_TONES[end[0][0]]))
-    else:
-        yield from _of_node(cluster, host, container, say)
+    """Yield the same, and the logs of the pods that replace it, until the MiniCluster ends. Raises the same."""
+    yield from _of_lead(cluster, container, say) if host.is_lead else _of_node(cluster, host, container, say)
+
+
+def _of_lead(cluster: Cluster, container: str, say: Say) -> Iterator[LogPart]:
+    """Yield the log of each lead; say what state a MiniCluster without one is in, and how it ended."""
+    kubernetes, name = cluster.kubernetes, cluster.name
+    log, tell = FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
+    with tell.waiting():
+        for job, lead in looks(cluster, say):
+            end, is_running = end_with(name, job, lead), bool(lead and lead.pod.phase == "Running")
+            if is_running and not end:
+                tell.forget()
+                tell.quietly("Running")
+            yield from log.new(lead, is_over=bool(end))
+            if end:
+                how = end_in_words(kubernetes, name, job, lead) or end
+                say(Told(ended(name, how, lead), CLUSTER_TONES[how[0]]))
+                return
+            if not is_running:
+                tell(job, lead)
 
 
 def _of_node(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[LogPart]:
@@ -71,27 +86,6 @@ def _of_node(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator
         told = news(why)
         if end:
             return
-
-
-def to_end(cluster: Cluster, container: str, say: Say) -> Generator[LogPart, None, tuple[tuple[str, str], Lead | None]]:
-    """Yield the log of each lead until the MiniCluster ends; return the end and the lead.
-
-    Raises DeadlineError, StateError.
-    """
-    kubernetes, name = cluster.kubernetes, cluster.name
-    log, tell = FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
-    with tell.waiting():
-        for job, lead in looks(cluster, say):
-            end, is_running = end_with(name, job, lead), bool(lead and lead.pod.phase == "Running")
-            if is_running and not end:
-                tell.forget()
-                say(step_of(name, "Running", "Running", is_quiet=True))
-            yield from log.new(lead, is_over=bool(end))
-            if end:
-                return end_in_words(kubernetes, name, job, lead) or end, lead
-            if not is_running:
-                tell(job, lead)
-    raise AssertionError  # looks only ends with an error
 
 
 class FollowedLog:

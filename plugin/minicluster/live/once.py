@@ -8,7 +8,7 @@ from minicluster.errors import EndError
 from minicluster.kube.port import Object
 from minicluster.live.lead_log import LeadLog, Write
 from minicluster.live.lookup import Cluster
-from minicluster.live.telling import StateTeller, end_in_words, step_of
+from minicluster.live.telling import StateTeller, end_in_words
 from minicluster.live.temporary import TemporaryRelease
 from minicluster.live.wait import End, end_of_work
 from minicluster.live.watch import looks
@@ -71,8 +71,9 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
 def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> tuple[Object, Lead | None]:
     """Write the log of the lead until the work has ended; return the Job and the lead then.
 
-    Each new state is said until the quorum, or the first line: only a job has one. Raises DeadlineError, and EndError
-    for a lead that can't start.
+    `logs.follow` waits for new lines. This watches the other pods meanwhile, which may never start, so a thread reads
+    the log. Each new state is said until the quorum, or the first line: only a job has one. Raises DeadlineError, and
+    EndError for a lead that can't start.
     """
     tell, check = StateTeller(cluster.kubernetes, cluster.name, say), StartWatch(cluster.name)
     begin = time.monotonic()
@@ -86,8 +87,7 @@ def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> tuple[Object, Le
             if log.has_begun:
                 tell.forget()
             elif is_ready or time.monotonic() - begin < START_QUIET_SECONDS:
-                state = "Running" if is_ready else "Starting"
-                say(step_of(cluster.name, state, state, is_quiet=True))
+                tell.quietly("Running" if is_ready else "Starting")
                 continue
             if not is_ready:
                 check(tell(job, lead, is_quiet=log.has_begun))

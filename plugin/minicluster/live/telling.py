@@ -90,11 +90,6 @@ def news(text: str) -> str:
     return text
 
 
-def step_of(name: str, state: str, words: str, *, is_quiet: bool = False) -> Step:
-    """Return a step of a wait for a MiniCluster: its state, in words with the reason."""
-    return Step(f"{name}: {words}", state, is_quiet=is_quiet, tone=CLUSTER_TONES[state])
-
-
 class StateTeller:
     """Says the state of a MiniCluster when its meaning has changed."""
 
@@ -116,9 +111,16 @@ class StateTeller:
         self.state = ": ".join(filter(None, (state, why)))
         meaning = news(self.state)
         if meaning != self._told and state not in END_STATES and time.monotonic() >= self._begin:
-            self._say(step_of(self._name, state, self.state))
+            self._step(state, self.state)
             self._told = meaning
         return found
+
+    def quietly(self, state: str) -> None:
+        """Show a state on a terminal; it is no news."""
+        self._step(state, state, is_quiet=True)
+
+    def _step(self, state: str, words: str, *, is_quiet: bool = False) -> None:
+        self._say(Step(f"{self._name}: {words}", state, is_quiet=is_quiet, tone=CLUSTER_TONES[state]))
 
     def forget(self) -> None:
         """Know no state: there is nothing that is waited for."""
