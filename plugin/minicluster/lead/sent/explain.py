@@ -18,7 +18,7 @@ from flux.job.list import job_list_id
 from history import History, folder
 from job_record import REPORT_ATTRIBUTES, record, user_attributes, user_of
 from output_events import OUTPUT_KEY, data_of, events, lookup
-from waiting import reasons, unmet_of
+from waiting import WAITING_STATES, reasons, unmet_of
 
 #: Lines of the output of a job that has failed, and the most characters of each
 SAID_LINES, LINE_CHARACTERS = 5, 200
@@ -72,7 +72,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
     jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}
     user = user_of(jobspec) if jobspec else None
     found["job"] = shown = record(job, JobID(number).f58plain, user)
-    if shown["state"] in ("DEPEND", "PRIORITY", "SCHED"):
+    if shown["state"].lower() in WAITING_STATES:
         found["waits"] = reasons(handle, [number]).get(number, "")
         if jobspec and shown["state"] == "SCHED":
             found["needs"] = unmet_of(handle, jobspec, nodes(handle)).sizes()

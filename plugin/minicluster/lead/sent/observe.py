@@ -28,7 +28,7 @@ from flux.job import JobID
 from history import History, folder
 from observed import ATTRIBUTES, NODE_RECORDS, change_of, described, earlier_nodes, hosts_of, of_nodes, placed, told
 from replies import Replies
-from waiting import grouped, queue_problem, reasons
+from waiting import grouped, queue_problem, reasons, settings
 
 #: Events of a job that tell how it goes (RFC 21); the others would wake the program as often again
 TOLD_EVENTS = ("submit", "alloc", "finish", "exception", "clean", "urgency")
@@ -177,12 +177,9 @@ class Observer:
         import state
 
         used, self.is_changed = time.process_time(), False
-        path = os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster/agent.json")  # noqa: PTH118 - a text
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            settings = json.load(file)
         summary = state.summary(self.handle)
         summary.update(waiting=grouped(reasons(self.handle)), queue_problem=queue_problem(self.handle))
-        self.reply(status=[settings, summary])
+        self.reply(status=[settings(), summary])
         if self.nodes is not None:
             self._compare(summary)
         pause = max(STATUS_SECONDS, STATUS_PAUSE_FACTOR * (time.process_time() - used))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from unmet import Unmet, constraints_of
@@ -16,8 +17,12 @@ from unmet import Unmet, constraints_of
 if TYPE_CHECKING:
     from state import Nodes
 
-sys.path.insert(0, os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster"))  # noqa: PTH118 - a text
+#: The programs and settings of the lead's pod
+LEAD_FOLDER = os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster")  # noqa: PTH118 - a text
+sys.path.insert(0, LEAD_FOLDER)
 
+#: States of a job that waits
+WAITING_STATES = ("depend", "priority", "sched")
 #: The most jobs that are looked at, from the first in the queue
 WAITING_JOBS = 200
 WAITING_ATTRIBUTES = ["priority", "urgency", "dependencies", "annotations", "queue"]
@@ -45,7 +50,7 @@ def reasons(handle: Any, ids: Iterable[int] | None = None) -> dict[int, str]:
     wanted = None if ids is None else set(ids)
     found = [
         {**job, "state": state}
-        for state in ("depend", "priority", "sched")
+        for state in WAITING_STATES
         for job in jobs(handle, state, WAITING_ATTRIBUTES)
         if wanted is None or job["id"] in wanted
     ]
@@ -95,17 +100,20 @@ def unmet_of(handle: Any, jobspec: Mapping[str, Any], there: Nodes) -> Unmet:
 
 def groups() -> dict[str, range]:
     """Return the ranks of the groups by name; none if the pod's settings are of an older version."""
-    path = os.path.join(os.environ.get("MINICLUSTER_HOME", ""), "minicluster/agent.json")  # noqa: PTH118 - a text
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            settings = json.load(file)
-        found, first = {}, int(settings["max_size"])
-        for each in settings["groups"]:
+        its = settings()
+        found, first = {}, int(its["max_size"])
+        for each in its["groups"]:
             found[each["name"]] = range(first, first + int(each["max_size"]))
             first += int(each["max_size"])
     except (OSError, LookupError, ValueError):
         return {}
     return found
+
+
+def settings() -> Any:
+    """Return the settings of the lead's pod. Raises OSError, ValueError."""
+    return json.loads(Path(LEAD_FOLDER, "agent.json").read_text(encoding="utf-8"))
 
 
 def grouped(found: Mapping[int, str]) -> list[dict[str, Any]]:
