@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
+from minicluster.render import handed
 from minicluster.render.quantity import to_number
 
 
@@ -31,10 +32,8 @@ class LiveClaim(NamedTuple):
 
 def load(found: object) -> list[LiveClaim]:
     """Return the claims of a hand-over document. Raises SpecError for what the chart didn't write."""
-    try:
+    with handed.by_the_chart("claims"):
         return [_live(one) for one in list(found or [])]  # type: ignore[call-overload]
-    except (KeyError, TypeError, AttributeError):
-        raise SpecError("claims is not what the chart writes: leave it out") from None
 
 
 def _live(found: Mapping[str, Any]) -> LiveClaim:

@@ -4,14 +4,11 @@ So a newer chart, or a newer Kubernetes, changes only the next Job. What Kuberne
 the new one.
 """
 
-import base64
-import binascii
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from minicluster import yamlio
-from minicluster.errors import SpecError
+from minicluster.render import handed
 from minicluster.render.revision import Job, Name, jobs_of, name_of
 from minicluster.render.stream import parse, split
 from minicluster.render.upgrade import immutable_fields, with_immutable
@@ -58,12 +55,10 @@ def load(document: Mapping[str, Any]) -> dict[Name, Kept]:
     text = document.get("kept")
     if not text:
         return {}
-    try:
-        found = json.loads(base64.b64decode(str(text), validate=True))
+    with handed.by_the_chart("kept"):
+        found = handed.read(text)
         namespace = str(document["metadata"].get("namespace") or "default")
         return {(namespace, name): Kept(dict(spec), found["change"] == "place") for name, spec in found["jobs"].items()}
-    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
-        raise SpecError("kept is not what the chart writes: leave it out") from None
 
 
 def as_kept(job: Job, live: Kept) -> Job:

@@ -1,14 +1,11 @@
 """The programs of the pods: this version's, and those of a live release, which the chart hands over."""
 
-import base64
-import binascii
-import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
 from minicluster import pod
-from minicluster.errors import SpecError
+from minicluster.render import handed
 from minicluster.render.upgrade import NOT_OF_BROKERS
 
 Files = Mapping[str, str]
@@ -24,14 +21,12 @@ class Programs(NamedTuple):
 
 def load(found: object) -> list[Programs]:
     """Return what a hand-over document says of the programs. Raises SpecError for what the chart didn't write."""
-    try:
+    with handed.by_the_chart("programs"):
         return [_read(one) for one in list(found)] if isinstance(found, list) else _read_none(found)
-    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
-        raise SpecError("programs is not what the chart writes: leave it out") from None
 
 
 def _read(one: Mapping[str, Any]) -> Programs:
-    files = json.loads(base64.b64decode(one["files"], validate=True)) if "files" in one else {}
+    files = handed.read(one["files"]) if "files" in one else {}
     return Programs(str(one["name"]), str(one["version"]), {str(key): str(text) for key, text in files.items()})
 
 

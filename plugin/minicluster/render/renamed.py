@@ -4,15 +4,13 @@ Nothing in Kubernetes says that two names are those of one MiniCluster. But one 
 upgrade that adds one and removes one may rename it.
 """
 
-import base64
-import binascii
-import json
 import re
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
 from minicluster.names import CHART_NAME
+from minicluster.render import handed
 from minicluster.render.revision import Name
 
 _VERSION = re.compile(r"-v?[0-9]+\.[0-9]+\.[0-9]+([-_].*)?$")
@@ -35,16 +33,14 @@ def load(document: Mapping[str, Any]) -> Newcomer | None:
     text = document.get("others")
     if not text:
         return None
-    try:
-        found = json.loads(base64.b64decode(str(text), validate=True))
+    with handed.by_the_chart("others"):
+        found = handed.read(text)
         others = {
             str(one["name"]): _VERSION.sub("", str(one["chart"]))
             for one in found["jobs"]
             if not one["group"] and not one["deleted"]
         }
         chart = str(found["chart"])
-    except (binascii.Error, ValueError, KeyError, TypeError):
-        raise SpecError("others is not what the chart writes: leave it out") from None
     metadata = document["metadata"]
     return Newcomer(str(metadata.get("namespace") or "default"), str(metadata["name"]), chart, others)
 

@@ -5,8 +5,6 @@ that installed the cluster. A file of a ConfigMap reaches running pods within a 
 a new one. So only the mutable values are written into the live files, in the form that these have.
 """
 
-import base64
-import binascii
 import json
 import re
 import shlex
@@ -14,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
+from minicluster.render import handed
 from minicluster.render.constants import FORMER_DEFAULTS, MUTABLE_JOB_FIELDS
 
 
@@ -35,13 +34,11 @@ def load(text: object) -> Installed | None:
     """
     if not text:
         return None
-    try:
-        found = json.loads(base64.b64decode(str(text), validate=True))
+    with handed.by_the_chart("installed"):
+        found = handed.read(text)
         was, asked, held = (dict(found[key]) for key in ("was", "asked", "files"))
         mutable = [str(path) for path in found["mutable"]]
         return Installed(str(found["release"]), was, asked, held, mutable, str(found.get("hint", "")))
-    except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
-        raise SpecError("installed is not what the chart writes: leave it out") from None
 
 
 # The values ---------------------------------------------------------------------------------------------------
