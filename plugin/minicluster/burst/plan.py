@@ -8,7 +8,7 @@ from minicluster import yamlio
 from minicluster.burst.address import Address
 from minicluster.errors import BurstError
 from minicluster.idset import parse_idset, to_idset
-from minicluster.render import defaults, resources
+from minicluster.render import curve, defaults, resources
 from minicluster.render.hostlist import expand, hostlist_of, ranked, root_hosts
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel, NodeGroup
@@ -100,13 +100,7 @@ def secret(root: MiniClusterModel, burst: Burst, certificate: str, namespace: st
         "app.kubernetes.io/instance": burst.name,
         "app.kubernetes.io/part-of": root.name,
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata,
-        "type": "Opaque",
-        "stringData": {"curve.cert": certificate},
-    }
+    return curve.secret(metadata, certificate)
 
 
 def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) -> dict[str, Any]:

@@ -33,15 +33,7 @@ def command(name: str, namespace: str | None, seal_with: str | None) -> None:
             raise SpecError(f"{text!r} is not a name in Kubernetes: use a-z, 0-9, - and .")
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     certificate = curve.text(name, *curve.random_keypair())
-    secret = yamlio.dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": metadata,
-            "type": "Opaque",
-            "stringData": {"curve.cert": certificate},
-        }
-    )
+    secret = yamlio.dump(curve.secret(metadata, certificate))
     streams.write(secret if seal_with is None else seal(secret, seal_with))
 
 

@@ -47,13 +47,7 @@ def documents(
         )
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, "config"), "data": data}
     if certificate is not None:
-        yield {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": _metadata(cluster, "curve"),
-            "type": "Opaque",
-            "stringData": {"curve.cert": certificate},
-        }
+        yield curve.secret(_metadata(cluster, "curve"), certificate)
 
 
 def _metadata(cluster: MiniClusterModel, suffix: str) -> dict[str, Any]:

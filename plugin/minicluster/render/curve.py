@@ -1,7 +1,8 @@
 """The CURVE certificate that the brokers of a cluster share, in CZMQ's file format (ZeroMQ RFC 4)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from minicluster.errors import CurveError
 from minicluster.render.model import MiniClusterModel
@@ -69,3 +70,14 @@ def text(name: str, public: bytes, secret: bytes) -> str:
         f'metadata\n    name = "{name}"\n'
         f'curve\n    public-key = "{public.decode()}"\n    secret-key = "{secret.decode()}"\n'
     )
+
+
+def secret(metadata: Mapping[str, Any], certificate: str) -> dict[str, Any]:
+    """Return a Secret that has the text of a certificate."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata,
+        "type": "Opaque",
+        "stringData": {"curve.cert": certificate},
+    }
