@@ -8,7 +8,7 @@ from minicluster.render import devices
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.refusals import containers, kubernetes, pod, queues, volumes
 from minicluster.render.refusals import devices as claims
-from minicluster.render.refusals.sizes import MOST_PODS
+from minicluster.render.refusals.sizes import MOST_PODS, bounds
 from minicluster.render.resources import cores
 
 #: Fields of `pod` that are the same for all groups.
@@ -98,26 +98,13 @@ def _beside(cluster: MiniClusterModel) -> Iterator[str]:
 
 def _autoscaling(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
     """Yield limits of the autoscaler that contradict each other."""
-    place, size = group.place, group.size
+    place = group.place
     if not group.autoscaling:
         if "autoscaling" in group.given:
             yield f"{place}.autoscaling is set and autoscaling.enabled is off: enable it, or drop the limits"
         return
-    low, high = group.autoscaling["min"], group.autoscaling["max"]
-    if high > group.max_size:
-        yield (
-            f"{place}.autoscaling.max is {high}, its maxSize {group.max_size}: lower it, or install with a larger "
-            "maxSize"
-        )
-    if low > high:
-        yield f"{place}.autoscaling.min is {low}, its max {high}: lower min"
-    if not low <= size <= high:
-        yield f"{place}.size is {size}, its autoscaling goes from {low} to {high}: choose a size between"
-    if group.min_size > low:
-        yield (
-            f"{place}.minSize is {group.min_size}, its autoscaling.min {low}: a lead that comes back would wait for "
-            "nodes that were scaled away; lower minSize"
-        )
+    yield from bounds(f"{place}.", group.autoscaling, group.size, group.max_size, group.min_size)
+    low = group.autoscaling["min"]
     if low and cluster.autoscaling["suspendAfterSeconds"]:
         yield (
             f"{place}.autoscaling.min is {low} and autoscaling.suspendAfterSeconds set, and the group keeps its pods: "

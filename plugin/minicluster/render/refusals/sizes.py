@@ -1,6 +1,7 @@
 """Refusals of sizes, of the names that grow with them, and of autoscaling."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from minicluster.names import NAME_CHARACTERS
 from minicluster.render import work
@@ -47,22 +48,27 @@ def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
         return
     if cluster.max_size == 1 and not scaling["suspendAfterSeconds"] and not cluster.groups:
         yield "autoscaling is on and goes from 1 to 1: set maxSize, up to which the cluster can grow"
-    low, high, size, min_size = scaling["min"], scaling["max"], cluster.size, cluster.spec["minSize"]
-    if high > cluster.max_size:
-        yield f"autoscaling.max is {high}, maxSize {cluster.max_size}: lower it, or install with a larger maxSize"
-    if low > high:
-        yield f"autoscaling.min is {low}, autoscaling.max {high}: lower min"
-    if not low <= size <= high:
-        yield f"size is {size}, autoscaling goes from {low} to {high}: choose a size between"
-    if min_size and min_size > low:
-        yield (
-            f"minSize is {min_size}, autoscaling.min {low}: a lead that comes back would wait for nodes that were "
-            "scaled away; lower minSize"
-        )
+    yield from bounds("", scaling, cluster.size, cluster.max_size, cluster.spec["minSize"] or 0)
     if scaling["targetCPUUtilizationPercentage"] and not requested_cpus(cluster.runner):
         yield (
             "autoscaling.targetCPUUtilizationPercentage is set and the runner requests no CPU: "
             "set resources.requests.cpu, of which it is a part"
+        )
+
+
+def bounds(place: str, scaling: Mapping[str, Any], size: int, most: int, least: int) -> Iterator[str]:
+    """Yield limits of the autoscaler that contradict each other, or the sizes beside them, of a group at a place."""
+    low, high, its = scaling["min"], scaling["max"], "its " if place else ""
+    if high > most:
+        yield f"{place}autoscaling.max is {high}, {its}maxSize {most}: lower it, or install with a larger maxSize"
+    if low > high:
+        yield f"{place}autoscaling.min is {low}, {its or 'autoscaling.'}max {high}: lower min"
+    if not low <= size <= high:
+        yield f"{place}size is {size}, {its}autoscaling goes from {low} to {high}: choose a size between"
+    if least > low:
+        yield (
+            f"{place}minSize is {least}, {its}autoscaling.min {low}: a lead that comes back would wait for nodes that "
+            "were scaled away; lower minSize"
         )
 
 
