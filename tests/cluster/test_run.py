@@ -250,7 +250,7 @@ def test_an_sdk_run_that_fails_leaves_nothing(release: Release) -> None:
     with pytest.raises(ReleaseError, match=r"run-\w{5} has nothing to run"):
         MiniCluster.run(namespace=release.namespace)
     unknown: Any = {"cores": 4}
-    with pytest.raises(ArgumentError, match="cores is not an option of a run: there are image, nodes, "):
+    with pytest.raises(ArgumentError, match="cores is not an option of a run: give one of image, nodes, "):
         MiniCluster.run("work", release.namespace, **unknown)
     with pytest.raises(WaitTimeoutError):
         MiniCluster.run("work", release.namespace, timeout=6)

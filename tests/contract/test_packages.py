@@ -286,8 +286,8 @@ def test_plugin_install_and_uninstall_refuse_a_plugin_of_somebody_else(
     assert (done.code, done.out) == (1, "")
     # Helm may have complained about that plugin before
     assert done.err.splitlines()[-1] == (
-        f"minicluster: {path} is a plugin minicluster already, and not of this command: "
-        "`helm plugin uninstall minicluster` first"
+        f"minicluster: {path} is another plugin named minicluster: remove it first, by "
+        "`helm plugin uninstall minicluster`"
     )
     assert user.left() == [folder]
     assert (path / "plugin.yaml").read_text() == text

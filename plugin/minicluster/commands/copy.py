@@ -38,16 +38,18 @@ def command(source: str, target: str, namespace: str, context: str, node: str, t
       minicluster copy --node gpu-1 flux-sample:/tmp/trace .
     """
     (of, path), (to, place) = copy.split(source), copy.split(target)
-    if bool(of) == bool(to):
-        which = f"both {source} and {target} are" if of else f"neither {source} nor {target} is"
-        raise click.UsageError(f"{which} NAME:PATH: exactly one has to be")
+    if of and to:
+        raise click.UsageError(f"{source} and {target} are both in a MiniCluster: give a path here for one of them")
+    if not (of or to):
+        raise click.UsageError(f"{source} and {target} are both paths here: write one of them as NAME:PATH")
     if not (path if of else place):
         raise click.UsageError(f"{source if of else target} has no path: write one after the colon")
     if to_all and node:
         raise click.UsageError(f"--all copies to all nodes, and --node {node} to one: drop one of them")
-    if to_all and (of or not place.startswith("/")):
-        why = "copies into a MiniCluster" if of else "needs a path that begins with /"
-        raise click.UsageError(f"--all {why}: {source if of else target} doesn't fit")
+    if to_all and of:
+        raise click.UsageError(f"--all copies to all nodes: {source} must be the target, not the source")
+    if to_all and not place.startswith("/"):
+        raise click.UsageError(f"--all needs an absolute path, and {target} has none: write {to}:/{place}")
     if to:
         Path(path).stat()  # before anything waits
     kubernetes = Kubernetes(context, namespace)

@@ -50,7 +50,7 @@ def seal(secret: bytes, command: str) -> bytes:
     except OSError as error:
         raise ToolError(f"--seal-with {words[0]}: {error.strerror}: install it, or give its path") from None
     if done.returncode:
-        raise ToolError(f"--seal-with {words[0]} ended with {done.returncode}: nothing was sealed")
+        raise ToolError(f"--seal-with {words[0]} failed with exit code {done.returncode}: nothing was sealed")
     if not done.stdout.strip():
         raise ToolError(f"--seal-with {words[0]} printed nothing: it must print the sealed Secret")
     return done.stdout

@@ -86,8 +86,8 @@ def _folder() -> Path:
         ours = path.parent == folder and text.startswith(FILE_MARK)
         if not ours and (path.parent == folder or _name(text) == PLUGIN_NAME):
             raise ToolError(
-                f"{path.parent} is a plugin {PLUGIN_NAME} already, and not of this command: "
-                f"`helm plugin uninstall {PLUGIN_NAME}` first"
+                f"{path.parent} is another plugin named {PLUGIN_NAME}: remove it first, by "
+                f"`helm plugin uninstall {PLUGIN_NAME}`"
             )
     return folder
 

@@ -54,7 +54,7 @@ def command(
       minicluster replace flux-sample -f new.yaml --grace 10m
     """
     if now and grace is not None:
-        raise click.UsageError("--now and --grace exclude each other")
+        raise click.UsageError("--now and --grace exclude each other: drop one of them")
     words = [*(f"--values={file}" for file in files), *(f"--set={text}" for text in sets)]
     asked = Asked(words, 0.0 if now else grace, timeout)
     replace(Kubernetes(context, namespace, is_apart=True), name, asked, streams.say, agree=options.agreement(is_sure))

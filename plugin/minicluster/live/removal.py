@@ -72,8 +72,8 @@ def remove(kubernetes: Kubernetes, name: str, say: Say, *, keeps_ended: bool) ->
             has_ended = has_ended or bool(lead and lead.exit_code == 0)
     if has_ended and keeps_ended:
         raise StateError(
-            f"the work of {name} ended well while its pods were told to stop, so it is not run again: run the same "
-            "command again if it should be, or `helm uninstall`"
+            f"the work of {name} ended well while its pods were told to stop: run the same command again to run it "
+            "once more, or uninstall the release"
         )
     say(f"{name}: the old pods are gone")
 

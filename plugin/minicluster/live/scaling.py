@@ -60,7 +60,7 @@ def scale(  # noqa: PLR0913 - one has a default
     _refuse_end(found.name, job)
     nodes = _nodes(found, job, group)
     if found.job and found.job.lead_address and seconds is not None:
-        raise ChoiceError(f"{found.name} joins another cluster, whose Flux has its nodes: don't wait for them")
+        raise ChoiceError(f"{found.name} is a burst, and the Flux of its root has its nodes: leave out the wait")
     if policy:
         _ask(kubernetes, found.name, asked, policy, say)
     elif size is None:

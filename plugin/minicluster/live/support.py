@@ -78,7 +78,7 @@ class ReportedValues:
     def without_secrets(self, text: str) -> str:
         """Return a text without what is hidden in the values. Raises StateError if that is not known."""
         if self._secrets is None:
-            raise StateError("it may have what the values hide, and they can't be read")
+            raise StateError("it may have secrets, which can't be hidden without the values")
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN_TEXT)
         return text

@@ -69,7 +69,7 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
             raise StreamError(f"{one.title} is a hook of Helm, which can't be a release: drop {HOOK}")
         namespace = one.namespace or caller.namespace
         if (namespace, one.name) in seen:
-            raise StreamError(f"two of MiniClusters and MPIJobs are named {one.name}: give one another name")
+            raise StreamError(f"two of the MiniClusters and MPIJobs are named {one.name}: rename one")
         seen.add((namespace, one.name))
         for warning in one.warnings:
             say(f"warning: {warning}")

@@ -20,7 +20,7 @@ def refuse_unknown(what: str, options: Mapping[str, object], known: type) -> Non
     """Raise ArgumentError for an option that a TypedDict does not have."""
     names = known.__annotations__
     if unknown := [name for name in options if name not in names]:
-        raise ArgumentError(f"{unknown[0]} is not an option of {what}: there are {', '.join(names)}")
+        raise ArgumentError(f"{unknown[0]} is not an option of {what}: give one of {', '.join(names)}")
 
 
 def check_size(size: int | None, group: str) -> None:

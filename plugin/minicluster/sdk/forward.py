@@ -144,7 +144,7 @@ class _Connection(socketserver.BaseRequestHandler):
     def _answer(self, pod: PodConnection, begun: "_Once") -> None:
         _copy(pod, self.request, begun)
         if pod.error:
-            self.server.error = ApiError(f"the pod gives no connection: {pod.error}")
+            self.server.error = ApiError(f"the pod refuses the connection: {pod.error}")
         begun()
         with contextlib.suppress(OSError):
             # the other direction ends too

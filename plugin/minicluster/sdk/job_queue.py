@@ -39,7 +39,8 @@ class JobQueue:
         except TimeoutError as error:
             if isinstance(error, WaitTimeoutError):
                 raise
-            raise WaitTimeoutError(f"{self._name} in {self._kube}: no answer within {timeout} s") from None
+            why, way = f"no answer within {timeout} s", f"`minicluster status {self._name}` says more"
+            raise WaitTimeoutError(f"{self._name} in {self._kube}: {why}: {way}") from None
 
     def close(self) -> None:
         """End the session; the futures of unfinished jobs raise ClosedError."""

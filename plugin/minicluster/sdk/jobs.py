@@ -58,8 +58,8 @@ def words_of(command: str | Sequence[str], more: Sequence[object] = ()) -> list[
     """Return the words of a command. Raises ArgumentError."""
     if callable(command):
         raise ArgumentError(
-            f"{command!r} is a Python callable, and a job is a command: put the function into a file of the image or "
-            "of a volume, and submit its command"
+            f"{command!r} is a Python callable, and a job runs a command: put it into a file of the image or of a "
+            "volume, and submit the command that runs the file"
         )
     try:
         words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
@@ -68,7 +68,7 @@ def words_of(command: str | Sequence[str], more: Sequence[object] = ()) -> list[
     except TypeError:
         raise ArgumentError(f"{command!r} is not a command: give a text, or a list of words") from None
     if not words:
-        raise ArgumentError(f"{command!r} is not a command: it has no words")
+        raise ArgumentError(f"{command!r} is not a command: give at least one word")
     return words + [str(word) for word in more]
 
 
@@ -78,7 +78,7 @@ def job_of(words: list[str], options: JobOptions) -> dict[str, Any]:
     unknown = [name for name in given if name not in JobOptions.__annotations__]
     if unknown:
         raise ArgumentError(
-            f"{unknown[0]} is not an option of a job: there are {', '.join(JobOptions.__annotations__)}"
+            f"{unknown[0]} is not an option of a job: give one of {', '.join(JobOptions.__annotations__)}"
         )
     _check(options)
     environment = {name: str(value) for name, value in (options.get("environment") or {}).items()}
@@ -140,7 +140,7 @@ class JobFuture(Future[FinishedJob]):
         Raises TimeoutError, and what the future raises when it is over without an id.
         """
         if not self._accepted.wait(timeout):
-            raise TimeoutError(f"Flux has not taken the job within {timeout} s")
+            raise TimeoutError(f"Flux has not taken the job within {timeout} s: wait longer, or cancel it")
         if not self._id:
             self.result(0)
         return self._id

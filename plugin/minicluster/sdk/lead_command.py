@@ -21,5 +21,6 @@ def run_on_lead(kube: KubePort, name: str, words: Sequence[str], seconds: float 
     with closing(kube.run(lead.pod.name, lead.pod.runner, lead.flux_words(*words))) as channel:
         out = read(channel, None if seconds is None else kube.left(math.inf))
     if out is None:
-        raise DeadlineError(f"flux {' '.join(words[:1])} on {name} has not ended within {seconds:g} s")
+        what = " ".join(["flux", *words[:1]])
+        raise DeadlineError(f"{what} on {name} has not ended within {seconds:g} s: give it a longer timeout")
     return Result(channel.exit_code or 0, out.decode(errors="replace"), channel.stderr.decode(errors="replace"))

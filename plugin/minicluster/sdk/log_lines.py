@@ -14,7 +14,7 @@ def lines_of(parts: Iterable[LogPart]) -> Iterator[str]:
     cutter = lines.Cutter()
     for part in parts:
         if part.is_note:
-            LOG.warning("of a log: %s", _text(part.text))
+            LOG.warning("the kubelet says of a log: %s", _text(part.text))
         else:
             yield from map(_text, cutter.take(part.text))
     yield from map(_text, cutter.end())

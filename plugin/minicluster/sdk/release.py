@@ -53,4 +53,4 @@ def check_post_renderer() -> None:
     """Raise ReleaseError when Helm would not find this package; a notebook's PATH often lacks its environment."""
     if not shutil.which("minicluster"):
         folder = Path(sys.executable).parent
-        raise ReleaseError(f"there is no minicluster in PATH, which Helm runs: put {folder} into PATH")
+        raise ReleaseError(f"Helm runs minicluster, which is not in PATH: add {folder} to PATH")

@@ -101,7 +101,7 @@ class Submission:
         if "end" in reply:
             self.future.end(finished(self.future.id, reply["end"]))
         elif "lost" in reply:
-            self.fail(JobLost(f"job {self.future.id} is lost: Flux doesn't have it any more: {KEEPS_QUEUE}"))
+            self.fail(JobLost(f"job {self.future.id} is lost, Flux no longer has it: {KEEPS_QUEUE}"))
         else:
             self.fail(JobRefused(f"Flux doesn't take the job {self._job['command']}: {reply['error']}"))
         return None
@@ -113,7 +113,7 @@ class Submission:
 
 #: The way out of a lost job: tools/chaos/README.md
 KEEPS_QUEUE = (
-    "state.claimName keeps the queue, but for the last seconds before a kill; if it did not run, submit it again"
+    "submit it again if it did not run; state.claimName keeps the queue, except for the last seconds before a kill"
 )
 
 

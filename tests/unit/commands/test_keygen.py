@@ -62,7 +62,9 @@ def test_keygen_shows_the_errors_of_a_failing_seal_command(tmp_path: Path) -> No
     program.write_text("#!/bin/sh\necho half\necho no key >&2\nexit 3\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     done = keygen("a", "--seal-with", f"{program} --x")
-    assert done == Done(1, "", f"no key\nminicluster: --seal-with {program} ended with 3: nothing was sealed\n")
+    assert done == Done(
+        1, "", f"no key\nminicluster: --seal-with {program} failed with exit code 3: nothing was sealed\n"
+    )
 
 
 @pytest.mark.parametrize(

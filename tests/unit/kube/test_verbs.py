@@ -209,7 +209,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "burst": {
         "status": ("Running", JOINS, None),
         "wait": (None, []),
-        "scale": "mini joins another cluster, whose Flux has its nodes: don't wait for them",
+        "scale": "mini is a burst, and the Flux of its root has its nodes: leave out the wait",
         "logs": TEXT,
         "flux": (b"getattr size\n", 0),
         "jobs": f"mini is Running: {JOINS}; {UNKNOWN}",

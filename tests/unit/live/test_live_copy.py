@@ -94,11 +94,11 @@ def test_a_colon_before_any_slash_makes_a_path_remote(text: str, found: tuple[st
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("a", "b"), "neither a nor b is NAME:PATH: exactly one has to be"),
-        (("mini:a", "mini:b"), "both mini:a and mini:b are NAME:PATH: exactly one has to be"),
+        (("a", "b"), "a and b are both paths here: write one of them as NAME:PATH"),
+        (("mini:a", "mini:b"), "mini:a and mini:b are both in a MiniCluster: give a path here for one of them"),
         (("a", "mini:"), "mini: has no path: write one after the colon"),
-        (("--all", "mini:/a", "b"), "--all copies into a MiniCluster: mini:/a doesn't fit"),
-        (("--all", "a", "mini:b"), "--all needs a path that begins with /: mini:b doesn't fit"),
+        (("--all", "mini:/a", "b"), "--all copies to all nodes: mini:/a must be the target, not the source"),
+        (("--all", "a", "mini:b"), "--all needs an absolute path, and mini:b has none: write mini:/b"),
     ],
 )
 def test_paths_that_do_not_fit_are_refused_in_one_line(words: tuple[str, ...], message: str, kubectl: Kubectl) -> None:

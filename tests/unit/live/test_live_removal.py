@@ -106,6 +106,6 @@ def test_a_job_that_changed_otherwise_is_removed_all_the_same() -> None:
 def test_work_that_ends_well_while_the_pods_stop_is_not_run_again() -> None:
     server = Server(jobs=[job("mc")], pods_then=[[lead(None)], [lead(0)], []])
     with pytest.raises(
-        StateError, match=r"^the work of mc ended well while its pods were told to stop, so it is not run"
+        StateError, match=r"^the work of mc ended well while its pods were told to stop: run the same command again to "
     ):
         remove(server)

@@ -159,7 +159,7 @@ def test_without_the_values_there_are_no_logs_since_they_may_have_a_secret(kubec
     assert done.code == 0
     assert parts["Values"].startswith("can't be read: helm get values")
     for title in ("Log of the lead", "Log of its broker"):
-        assert parts[title] == "can't be read: it may have what the values hide, and they can't be read\n"
+        assert parts[title] == "can't be read: it may have secrets, which can't be hidden without the values\n"
     assert PASSWORD not in done.out
 
 

@@ -197,7 +197,7 @@ def test_the_sdk_returns_each_line_of_a_log_once(caplog):
     )
     assert log_of(kube, follow=True) == ["a", "b c", "é", "", "50%\rno"]
     # the kubelet's own words are no lines of the log
-    assert caplog.messages == ["of a log: failed to try"]
+    assert caplog.messages == ["the kubelet says of a log: failed to try"]
 
 
 def test_the_log_of_a_lead_that_is_replaced_begins_on_a_line_of_its_own():
@@ -296,7 +296,7 @@ def test_port_forward_to_a_port_where_nothing_listens_says_so_at_once():
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", forward.port), 10):
                 until(lambda: forward.error)
-                assert str(forward.error) == f"the pod gives no connection: {Refused.error}"
+                assert str(forward.error) == f"the pod refuses the connection: {Refused.error}"
             forward._server.error = None
     assert forward.error is None
 

@@ -77,7 +77,9 @@ def test_sdk_scale_refuses_what_has_no_size_as_the_command_does() -> None:
     with pytest.raises(EndedError, match=r"^mini has ended, so it has no size: Complete: x: said why$"):
         of(lab(found=job(end=("Complete", "x")))).scale(3)
     burst = lab(found=job(**{"flux.bursting.leadBroker.address": "host:8050"}))
-    with pytest.raises(ArgumentError, match=r"^mini joins another cluster, whose Flux has its nodes: don't wait"):
+    with pytest.raises(
+        ArgumentError, match=r"^mini is a burst, and the Flux of its root has its nodes: leave out the wait$"
+    ):
         of(burst).scale(3, wait=True)
     with pytest.raises(ReleaseError, match=r"^the size 9 is above the maxSize of mini, 8: lower it"):
         of(lab()).scale(9)
@@ -135,7 +137,7 @@ def test_create_has_the_words_of_the_command() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max": 3}, "max is not an option of create: there are image, nodes, cpu, memory, gpus, max_nodes, "),
+        ({"max": 3}, "max is not an option of create: give one of image, nodes, cpu, memory, gpus, max_nodes, "),
         ({"keep": "ten"}, "'ten' is not the size of a volume: write it as 10Gi, or 10Gi@CLASS"),
     ],
 )

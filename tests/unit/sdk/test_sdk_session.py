@@ -286,8 +286,8 @@ def test_a_job_that_is_lost_with_its_lead_raises_job_lost(client):
     error = future.exception(10)
     assert isinstance(error, JobLost)
     assert str(error) == (
-        "job f1 is lost: Flux doesn't have it any more: state.claimName keeps the queue, but for the last "
-        "seconds before a kill; if it did not run, submit it again"
+        "job f1 is lost, Flux no longer has it: submit it again if it did not run; state.claimName keeps the queue, "
+        "except for the last seconds before a kill"
     )
 
 
@@ -435,10 +435,10 @@ def test_an_executor_that_is_shut_down_cancels_its_jobs(client):
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [
-        (print, {}, "<built-in function print> is a Python callable, and a job is a command: put the function into a "
-         "file of the image or of a volume, and submit its command"),
+        (print, {}, "<built-in function print> is a Python callable, and a job runs a command: put it into a file of "
+         "the image or of a volume, and submit the command that runs the file"),
         ("echo 'a", {}, "\"echo 'a\" is not a command: No closing quotation; a list needs no quotes"),
-        ("", {}, "'' is not a command: it has no words"),
+        ("", {}, "'' is not a command: give at least one word"),
         (7, {}, "7 is not a command: give a text, or a list of words"),
         ("a", {"nodes": 0}, "nodes=0: give a whole number, 1 or more"),
         ("a", {"tasks": "2"}, "tasks='2': give a whole number, 1 or more"),
@@ -446,7 +446,7 @@ def test_an_executor_that_is_shut_down_cancels_its_jobs(client):
         ("a", {"nodes": 3, "tasks": 2}, "nodes=3 for tasks=2: each node needs a task; leave tasks out or raise it"),
         ("a", {"exclusive": True}, "exclusive=True without nodes: say how many nodes"),
         ("a", {"time_limit": 0}, "time_limit=0: give seconds, more than 0; without it there is no limit"),
-        ("a", {"node": 2}, "node is not an option of a job: there are nodes, tasks, cores_per_task, gpus_per_task, "
+        ("a", {"node": 2}, "node is not an option of a job: give one of nodes, tasks, cores_per_task, gpus_per_task, "
          "exclusive, environment, working_dir, time_limit, name, attributes"),
     ],
 )  # fmt: skip

@@ -81,7 +81,10 @@ def silent(_: object) -> FakeChannel:
     ("ask_it", "found"),
     [
         (lambda cluster: cluster.status()["why"], "the lead's broker does not answer (no answer within 0.2 s)"),
-        (lambda cluster: cluster.flux("jobs", timeout=0.2), "flux jobs on mini has not ended within 0.2 s"),
+        (
+            lambda cluster: cluster.flux("jobs", timeout=0.2),
+            "flux jobs on mini has not ended within 0.2 s: give it a longer timeout",
+        ),
         (lambda cluster: cluster.wait(timeout=0.2), "mini in namespace lab: gave up after 0.2 s"),
     ],
     ids=["status", "flux", "wait"],
