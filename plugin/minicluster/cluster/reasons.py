@@ -123,4 +123,4 @@ def _ask_kueue(kube: KubePort, uid: str) -> str:
     try:
         return kueue.why_held(kube.select(kueue.WORKLOADS, f"{kueue.JOB_UID}={uid}"))
     except KubernetesError as error:
-        return f"why is unknown, {error.reason}"
+        return f"its reason can't be read: {error.reason}"

@@ -86,6 +86,7 @@ def _wait_for_pods(kubernetes: KubePort, name: str, seconds: float) -> None:
         if time.monotonic() >= end:
             names = ", ".join(sorted(pod["metadata"]["name"] for pod in pods))
             raise StateError(
-                f"the release of {name} is removed, but not all pods are gone after {seconds:g} s: {names}"
+                f"the release of {name} is removed, and after {seconds:g} s these pods are left: {names}; `kubectl "
+                "describe pod` says why"
             )
         time.sleep(REMOVAL_POLL_SECONDS)

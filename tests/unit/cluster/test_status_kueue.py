@@ -67,7 +67,7 @@ def test_status_says_why_kueue_holds_a_minicluster_back(workloads: list[dict[str
         (None, f"Kueue's queue q: {NOT_YET}"),
         (
             'error: the server doesn\'t have a resource type "workloads"',
-            "Kueue's queue q: why is unknown, the server doesn't have a resource type \"workloads\"",
+            "Kueue's queue q: its reason can't be read: the server doesn't have a resource type \"workloads\"",
         ),
     ],
 )
