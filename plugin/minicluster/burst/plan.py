@@ -126,8 +126,7 @@ def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) ->
         "pod": {key: value for key, value in root.spec["pod"].items() if key not in ROOTS_POD},
         "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
-    found: dict[str, Any] = _differing(made, {**defaults.values(), "size": None})
-    return found
+    return defaults.differing(made, {**defaults.values(), "size": None})
 
 
 def _in_table(group: NodeGroup) -> dict[str, Any]:
@@ -157,21 +156,6 @@ def _worker(runner: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in runner.items() if key not in ROOTS_RUNNER}
     commands = {key: value for key, value in runner.get("commands", {}).items() if key not in ROOTS_COMMANDS}
     return {**kept, "commands": commands} if commands else {k: v for k, v in kept.items() if k != "commands"}
-
-
-def _differing(given: Any, defaults: Any) -> Any:
-    """Return the part of a map that differs from the defaults."""
-    found = {}
-    for key, value in given.items():
-        default = defaults.get(key)
-        if isinstance(value, dict) and isinstance(default, dict):
-            value = _differing(value, default)  # noqa: PLW2901 - the part that differs
-            if not value:
-                continue
-        elif key in defaults and value == default:
-            continue
-        found[key] = value
-    return found
 
 
 def needs(made: Mapping[str, Any]) -> list[str]:

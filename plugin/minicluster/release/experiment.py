@@ -1,7 +1,7 @@
 """What a matrix runs at one size: the values, and the words that submit the command as a job of its own."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ class Experiment:
     @property
     def given(self) -> dict[str, Any]:
         """The values that are not the chart's defaults."""
-        return _given(self.values, defaults.values())
+        return defaults.differing(self.values, defaults.values())
 
     @property
     def size(self) -> int:
@@ -50,20 +50,6 @@ def plan(asked: Oneshot, size: int) -> Experiment:
     once = ["--setattr=user.minicluster.requeue=0"] if cluster.spec["pod"]["onStop"] == "requeue" else []
     words = [*work.flags(cluster), *once, *_command(cluster)]
     return Experiment(replace(one, is_idle=True), values, words)
-
-
-def _given(values: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what differs from the defaults, in maps of maps."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        other = default.get(key)
-        if isinstance(value, dict) and isinstance(other, dict):
-            value = _given(value, other)  # noqa: PLW2901
-            if not value:
-                continue
-        if value != other:
-            found[key] = value
-    return found
 
 
 def _problems(cluster: MiniClusterModel, size: int) -> Iterator[str]:
