@@ -180,15 +180,20 @@ def tree(options: argparse.Namespace) -> Iterator[Row]:
                 yield tree_row(size, fanout, Path(folder))
 
 
-def hosts_row(hosts: int, cores: int, scheduler: str, folder: Path) -> Row:
-    """Start two brokers of a table of hosts."""
+def bootstrapped(hosts: int, cores: int, scheduler: str, folder: Path) -> list[str]:
+    """Return the words that start a broker of a table of hosts; its name and its rundir are to be added."""
     resources(hosts, cores, folder)
     output("flux", "keygen", folder / "curve.cert")
+    addresses = dict.fromkeys(("default_bind", "default_connect"), f"ipc://{folder}/%h")
     entries = [{"host": f"{NAME}-[0-{hosts - 1}]"}]
-    address = f"ipc://{folder}/%h"
-    bootstrap = {"curve_cert": str(folder / "curve.cert"), "default_bind": address, "default_connect": address}
-    config = configured(folder, bootstrap={**bootstrap, "hosts": entries}, **SCHEDULERS[scheduler])
-    words = ["flux", "start", f"--config-path={config}", STDERR, "-Stbon.topo=kary:256", "-Sbroker.quorum=2"]
+    bootstrap = {"curve_cert": str(folder / "curve.cert"), **addresses, "hosts": entries}
+    config = configured(folder, bootstrap=bootstrap, **SCHEDULERS[scheduler])
+    return ["flux", "start", f"--config-path={config}", STDERR, "-Stbon.topo=kary:256"]
+
+
+def hosts_row(hosts: int, cores: int, scheduler: str, folder: Path) -> Row:
+    """Start two brokers of a table of hosts."""
+    words = [*bootstrapped(hosts, cores, scheduler, folder), "-Sbroker.quorum=2"]
     (folder / "1").mkdir()
     found = environment(scheduler)
     words_of_worker = [*words, f"-Shostname={NAME}-1", f"-Srundir={folder}/1"]

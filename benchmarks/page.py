@@ -19,7 +19,7 @@ from benchmarks.results import Row
 PAGE = Path(__file__).resolve().with_name("README.md")
 IMAGES = PAGE.with_name("images")
 #: The plots, and the results that each shows.
-PLOTS = {"start.svg": ("start",), "size.svg": ("hosts", "jobs")}
+PLOTS = {"start.svg": ("start",), "size.svg": ("hosts", "jobs"), "beside.svg": ("small_jobs", "pending")}
 MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 #: The ways to start, by their names in start.json: bare first, with which the others are compared.
 WAYS = {
@@ -139,6 +139,24 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         jobs="jobs",
         seconds="seconds",
         jobs_a_second="jobs_per_second",
+    ),
+    "pending": columns(
+        way="way",
+        jobs="jobs",
+        CPU_ms_of_a_new_job="ms_per_job",
+        KB_stored_of_each="bytes_per_job * 0.001",
+    ),
+    "large_growth": columns(
+        nodes="nodes",
+        s_until_the_size_changes="decided_seconds",
+        s_until_all_pods_run="pods_seconds",
+        s_until_the_job_starts="started_seconds",
+        CPU_s_of_the_agent="agent_cpu_seconds",
+        MiB_of_the_agent="agent_mib",
+        CPU_s_of_the_lead="lead_cpu_seconds",
+        MiB_of_the_lead="lead_mib",
+        s_until_the_size_is_1_again="shrunk_seconds",
+        s_until_the_pods_are_gone="gone_seconds",
     ),
     "growth": columns(way="way", median_s="median_seconds", times_bare_pods="times_bare"),
     "render": columns(what="what", seconds="seconds"),

@@ -13,6 +13,9 @@ Rows = dict[str, list[Row]]
 #: The ways that are compared with bare pods.
 COLOURS = {"image": "#1b7837", "helm": "#7fbf7b", "copy": "#e08214", "operator": "#999999"}
 
+#: The nodes of small jobs
+NODES = {"simulated": "#1b7837", "real": "#7fbf7b"}
+
 
 def start(results: Rows) -> Any:
     """Return bars: the time of each way, as a multiple of that of bare pods with Flux."""
@@ -46,6 +49,31 @@ def size(results: Rows) -> Any:
     return figure
 
 
+def beside(results: Rows) -> Any:
+    """Return bars: small jobs a second, and what a job that waits costs, by Flux and by Kubernetes' own."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained", sharey=True)
+    rows = results["small_jobs"]
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    for number, nodes in enumerate(NODES):
+        found = {row["way"]: row["jobs_per_second"] for row in rows if row["nodes"] == nodes}
+        places = [ways.index(way) + 0.36 * number - 0.18 for way in found]
+        bars(left, places, list(found.values()), NODES[nodes], f"{nodes} nodes")
+    pending = {row["way"]: row["ms_per_job"] for row in results["pending"]}
+    bars(right, [ways.index(way) for way in pending], list(pending.values()), COLOURS["image"], "")
+    left.set(xscale="log", xlabel="small jobs a second", yticks=range(len(ways)), yticklabels=ways)
+    left.invert_yaxis()
+    left.legend(frameon=False, fontsize=8)
+    right.set(xlabel="ms of CPU time to take a job that waits")
+    return figure
+
+
+def bars(axes: Any, places: list[float], values: list[float], colour: str, label: str) -> None:
+    """Draw bars to the right, with their values."""
+    drawn = axes.barh(places, values, 0.34, color=colour, label=label)
+    axes.bar_label(drawn, [f"{value:.3g}" for value in values], fontsize=8, padding=2)
+    axes.margins(x=0.15)
+
+
 def lines(axes: Any, rows: Iterable[Row], x: str, y: str, label: str) -> None:
     """Draw a line for each label; a row's values make its label."""
     series: dict[str, list[tuple[float, float]]] = {}
@@ -56,7 +84,7 @@ def lines(axes: Any, rows: Iterable[Row], x: str, y: str, label: str) -> None:
 
 
 #: The function that draws each plot, by the file's name.
-DRAWERS: dict[str, Callable[[Rows], Any]] = {"start": start, "size": size}
+DRAWERS: dict[str, Callable[[Rows], Any]] = {"start": start, "size": size, "beside": beside}
 
 
 def draw(file: Path, rows: Rows, digest: str) -> None:

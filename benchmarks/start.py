@@ -1,14 +1,15 @@
 """How fast a MiniCluster starts, from `kubectl apply` to the output of its command, compared with bare pods.
 
-    python -m benchmarks.start [--runs 20] [--size 4] [--context NAME]
+    python -m benchmarks.start [--runs 20] [--size 4] [--views image copy memory] [--context NAME]
 
 Each run times, one after the other, an Indexed Job of the same images whose containers
   echo    only print the line: the time that Kubernetes itself needs,
   bare    start Flux with the shortest possible script, with the chart's certificate and hosts,
+  jobset  do the same as pods of a JobSet, where the cluster has its controller,
 and the chart with the view as an image volume (image), and with the view copied, to the disk (copy) and into memory
-(memory). The time of the output is the container runtime's timestamp of the line, so the cluster's clock must be this
-machine's.
-Needs kubectl, helm and minicluster in PATH, and Kubernetes 1.36 for image volumes.
+(memory). The others get the view in the first of these ways that are asked for. The time of the output is the container
+runtime's timestamp of the line, so the cluster's clock must be this machine's.
+Needs kubectl, helm and minicluster in PATH, and Kubernetes 1.35 for image volumes.
 """
 
 import argparse
@@ -42,7 +43,8 @@ def rendered(way: str, options: argparse.Namespace, kubectl: list[str]) -> list[
 
 def renamed(documents: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     """Return the manifests of the chart under another name."""
-    copied: list[dict[str, Any]] = json.loads(json.dumps(documents).replace("bench-image", name))
+    old = next(d for d in documents if d["kind"] == "Job")["metadata"]["name"]
+    copied: list[dict[str, Any]] = json.loads(json.dumps(documents).replace(old, name))
     return copied
 
 
@@ -54,12 +56,24 @@ def with_command(documents: list[dict[str, Any]], command: list[str]) -> list[di
     return documents
 
 
-def bare(size: int) -> str:
-    """Return the script of bare pods that start Flux by hand."""
+def bare(documents: list[dict[str, Any]], name: str, size: int) -> list[dict[str, Any]]:
+    """Return the manifests with pods that start Flux by hand, under another name."""
     words = ["echo", *LINE.split()]
-    return templates.rendered(
-        __file__, "bare_start.sh.j2", name="bench-bare", last=size - 1, keeps=False, command=words
-    )
+    script = templates.rendered(__file__, "bare_start.sh.j2", name=name, last=size - 1, keeps=False, command=words)
+    return with_command(renamed(documents, name), ["sh", "-c", script])
+
+
+def as_jobset(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the manifests with a JobSet in place of their Job, which it creates under the same name."""
+    job = next(d for d in documents if d["kind"] == "Job")
+    name, replica, _ = job["metadata"]["name"].split("-")
+    spec = {
+        "network": {"subdomain": job["metadata"]["name"]},
+        "replicatedJobs": [{"name": replica, "template": {"spec": job["spec"]}}],
+    }
+    made = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
+    # it makes the Service too
+    return [*(d for d in documents if d["kind"] not in ("Job", "Service")), made]
 
 
 def seconds_to_output(name: str, documents: list[dict[str, Any]], kubectl: list[str]) -> float:
@@ -86,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--size", type=int, default=4)
+    parser.add_argument("--views", choices=VIEWS, nargs="+", default=[*VIEWS])
     parser.add_argument("--context")
     parser.add_argument("--namespace", default="default")
     options = parser.parse_args()
@@ -95,16 +110,20 @@ def main() -> None:
         options.namespace,
         *(["--context", options.context] if options.context else []),
     ]
-    views = {way: rendered(way, options, kubectl) for way in VIEWS}
+    views = {way: rendered(way, options, kubectl) for way in options.views}
+    first = views[options.views[0]]
     ways = {
-        "echo": with_command(renamed(views["image"], "bench-echo"), ["echo", LINE]),
-        "bare": with_command(renamed(views["image"], "bench-bare"), ["sh", "-c", bare(options.size)]),
+        "echo": with_command(renamed(first, "bench-echo"), ["echo", LINE]),
+        "bare": bare(first, "bench-bare", options.size),
         **views,
     }
+    if output(*kubectl, "api-resources", "--api-group=jobset.x-k8s.io", "-o", "name"):
+        ways["jobset"] = as_jobset(bare(first, "bench-jobset-0", options.size))
     times: dict[str, list[float]] = {way: [] for way in ways}
     for count in range(options.runs):
         for way, documents in ways.items():
-            times[way].append(seconds_to_output(f"bench-{way}", documents, kubectl))
+            name = "bench-jobset-0" if way == "jobset" else f"bench-{way}"
+            times[way].append(seconds_to_output(name, documents, kubectl))
         print(
             f"{count + 1:2}",
             *(f"{way} {all_[-1]:.2f} s" for way, all_ in times.items()),

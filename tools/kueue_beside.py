@@ -50,8 +50,8 @@ def missing() -> str:
 
 
 @contextmanager
-def kueue(cluster: EmbeddedCluster) -> Iterator[None]:
-    """Run Kueue until the end of the block."""
+def kueue(cluster: EmbeddedCluster) -> Iterator[int]:
+    """Run Kueue until the end of the block; yield its process."""
     folder = cluster.work_dir / "kueue"
     port = free_port()
     _write_files(folder, cluster.work_dir, port)
@@ -74,7 +74,7 @@ def kueue(cluster: EmbeddedCluster) -> Iterator[None]:
     try:
         cluster.create(*hooks)
         cluster.wait("Kueue", lambda: _answers(cluster, process, folder), 60)
-        yield
+        yield process.pid
     finally:
         for hook in hooks:
             cluster.kubectl("delete", hook["kind"], hook["metadata"]["name"], "--ignore-not-found")
