@@ -141,6 +141,8 @@ def test_both_helms_install_and_scale_an_example(helm: Helm, server: Server, exa
     values = yaml.safe_load((EXAMPLES / f"{example}.yaml").read_text())
     size = values["size"] + 1
     release.install(**{**values, "maxSize": max(size, values.get("maxSize", 0))})
+    if server.api.nodes:
+        release.running(values["size"])
     before = release.get("job")["spec"]
     assert ("successPolicy" in before) is (server.minor >= (1, 31))
     assert any("image" in volume for volume in before["template"]["spec"]["volumes"]) is (server.minor >= (1, 36))
