@@ -1,5 +1,6 @@
 """Options and fixtures of all tiers."""
 
+import fcntl
 import os
 import signal
 import sys
@@ -119,10 +120,18 @@ def seed_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build everything that is released, without signatures."""
+    """Build everything that is released, without signatures: once for all workers, because it takes ten seconds."""
     from newcomer import build, need_wheels  # noqa: PLC0415
 
     if not tool("helm"):
         pytest.skip("helm is missing: run `make tools`")
     need_wheels()
-    return build(tmp_path_factory.mktemp("release") / "dist")
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    dist = shared / "release" / "dist"
+    with (shared / "release.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not dist.exists():
+            dist.parent.mkdir(exist_ok=True)
+            build(own / "dist").rename(dist)
+    return dist

@@ -125,10 +125,8 @@ class EmbeddedCluster(KubernetesCluster):
     def _write_credentials(self, port: int) -> None:
         certificate = self.work_dir / "apiserver.crt"  # the API server makes it
         tokens = []
-        for user, group, path in (
-            ("admin", ",system:masters", self.kubeconfig),
-            ("user", "", self.user_kubeconfig),
-        ):
+        users = ("admin", ",system:masters", self.kubeconfig), ("user", "", self.user_kubeconfig)
+        for user, group, path in users:
             token = secrets.token_hex(16)
             tokens.append(f"{token},{user},{user}{group}\n")
             config = _kubeconfig(f"https://127.0.0.1:{port}", certificate, user, token)
@@ -145,11 +143,12 @@ class EmbeddedCluster(KubernetesCluster):
             --listen-peer-urls={peers} --initial-advertise-peer-urls={peers}
             --initial-cluster=default={peers}""",
         )
+        # to compress what stays on this machine would be a fifteenth of its work
         self._run(
             "kube-apiserver",
             f"""--etcd-servers={clients} --cert-dir=. --secure-port={port}
             --bind-address=127.0.0.1 --advertise-address=127.0.0.1 --endpoint-reconciler-type=none
-            --service-cluster-ip-range=10.96.0.0/16
+            --service-cluster-ip-range=10.96.0.0/16 --feature-gates=APIResponseCompression=false
             --authorization-mode=RBAC --token-auth-file=tokens.csv --allow-privileged=true
             --service-account-issuer=https://kubernetes.default.svc
             --service-account-key-file=apiserver.key --service-account-signing-key-file=apiserver.key
@@ -159,9 +158,10 @@ class EmbeddedCluster(KubernetesCluster):
     def _start_controllers(self) -> None:
         shutil.copy(KWOK_CONFIG, self.work_dir)
         common = f"--kubeconfig=admin.kubeconfig --leader-elect=false --secure-port=0 {self.gates}"
+        # nobody reads Endpoints: EndpointSlices have taken their place
         self._run(
             "kube-controller-manager",
-            f"""{common} --kube-api-qps={self.qps} --kube-api-burst={self.qps * 2}
+            f"""{common} --kube-api-qps={self.qps} --kube-api-burst={self.qps * 2} --controllers=*,-endpoints-controller
             --service-account-private-key-file=apiserver.key --root-ca-file=apiserver.crt""",
         )
         self._run("kube-scheduler", common)
@@ -205,8 +205,7 @@ def free_port() -> int:
     """Return a port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+        return int(probe.getsockname()[1])
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -16,7 +16,7 @@ SCALES: dict[str, Any] = {"size": 2, "maxSize": 8, "autoscaling": ON, "container
 def agent(release: Release, folder: Path, job: str = "mc") -> Kube:
     """Return the agent's client, with a token such as the kubelet mounts."""
     config = json.loads(release.cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
-    (folder / "token").write_text(release.kubectl("create", "token", "mc-agent"))
+    (folder / "token").write_text(release.cluster.token(release.namespace, "mc-agent"))
     (folder / "ca.crt").write_text(Path(config["certificate-authority"]).read_text())
     return Kube(config["server"], release.namespace, job, folder)
 

@@ -4,9 +4,11 @@ import json
 import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import urllib3
+from support import PACKAGE
 
 from tools.clients import Done, Helm, ProcessError
 from tools.embedded import EXIT_CODE, EmbeddedCluster
@@ -75,6 +77,18 @@ class QuickCluster(EmbeddedCluster):
         found: str = self._ask("POST", path, body=made)["status"]["token"]
         return found
 
+    def allows(self, user: str, namespace: str, verb: str, what: str) -> bool:
+        """Say what `kubectl auth can-i` would: of TYPE, TYPE/NAME or TYPE --subresource=NAME. Raises ProcessError."""
+        kind, _, subresource = what.partition(" --subresource=")
+        plural, _, name = kind.partition("/")
+        one = self._resource(plural)
+        asked = {"verb": verb, "group": one.group, "resource": one.plural, "subresource": subresource, "name": name}
+        # of an account, its namespace
+        groups = [f"system:serviceaccounts:{user.split(':')[2]}", "system:serviceaccounts"] if ":" in user else []
+        spec = {"user": user, "groups": groups, "resourceAttributes": {**asked, "namespace": namespace}}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return bool(self._ask("POST", path, body={"spec": spec})["status"]["allowed"])
+
     def empty(self, namespace: str) -> None:
         """Remove what makes pods in a namespace. The namespace stays: its end costs more requests than most tests."""
         for kind in ("jobs", "deployments"):
@@ -133,15 +147,47 @@ class QuickCluster(EmbeddedCluster):
 
 
 class QuickHelm(Helm):
-    """A Helm without the API server's schema, which would be a third of an upgrade.
+    """A Helm without the API server's schema, and whose pods' programs are a line each: together half of an upgrade.
 
-    test_api.py has each kind of object checked strictly, and installs with the schema by both Helms.
+    Nothing runs in the pods. test_api.py has each kind of object checked strictly, and installs with schema and whole
+    programs by both Helms; so do tests that use Helm itself, as that of `user`.
     """
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment that it runs in."""
+        folder = self.home / "short-programs"
+        if not folder.exists():
+            _shorten_programs(folder / PACKAGE.name)
+        return {**super().environment, "PYTHONPATH": str(folder)}
 
     def run(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Done:
         """Run Helm, whatever its exit code."""
         without = ("--disable-openapi-validation",) if args[0] in ("install", "upgrade") else ()
         return super().run(*args, *without, stdin=stdin, env=env)
+
+
+#: The end of the package's pod/__init__.py
+SHORT = """
+
+_whole = shipped
+
+
+@cache
+def shipped() -> Mapping[str, str]:
+    return {name: text.partition("\\n")[0] + "\\n" for name, text in _whole().items()}
+"""
+
+
+def _shorten_programs(package: Path) -> None:
+    """Make a package that is ours, but for the texts of the programs."""
+    pod = package / "pod"
+    pod.mkdir(parents=True)
+    for folder in (PACKAGE, PACKAGE / "pod"):
+        for path in folder.iterdir():
+            if path not in (PACKAGE / "pod", PACKAGE / "pod" / "__init__.py", PACKAGE / "pod" / "__pycache__"):
+                (package / path.relative_to(PACKAGE)).symlink_to(path)
+    (pod / "__init__.py").write_text((PACKAGE / "pod" / "__init__.py").read_text(encoding="utf-8") + SHORT)
 
 
 def _parse(args: Any) -> tuple[list[str], dict[str, str], str | None]:

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from failures import FAILURES, NAME, matches
+from support import front_door
 
 from tools.clients import run, until
 from tools.releases import Release
@@ -27,11 +29,12 @@ def tell(demo: Release) -> Tell:
     """Returns the state, and why, as `minicluster status` says them, or its error."""
 
     def told() -> str:
-        words = ("minicluster", "status", NAME, "-n", demo.namespace, "-o", "json")
-        done = run(*words, env=demo.helm.environment)
-        if done.code:
-            return done.err.removeprefix("minicluster: ").rstrip("\n")
-        found = json.loads(done.out)
+        # in this process: it is asked again and again
+        words = ["status", NAME, "-n", demo.namespace, "-o", "json"]
+        done = CliRunner().invoke(front_door, words, env=demo.helm.environment)
+        if done.exit_code:
+            return done.stderr.removeprefix("minicluster: ").rstrip("\n")
+        found = json.loads(done.stdout)
         return ": ".join(filter(None, [found["state"], found["why"]]))
 
     return told
@@ -114,12 +117,24 @@ LOW_DISK = (
     "was using "
     "9Gi, request is 0, has larger consumption of ephemeral-storage. "
 )
-#: By the kubelet: the status of the lead's pod, made when it is needed: the back-off counts from a pod's end
-KUBELETS: dict[str, Callable[[], Mapping[str, Any]]] = {
-    "image missing": lambda: waiting("ImagePullBackOff", NOT_FOUND),
-    "image of another architecture": lambda: waiting("ErrImagePull", NO_PLATFORM),
-    "view wrong": lambda: waiting("CreateContainerError", NO_VIEW),
-    "Secret missing": lambda: waiting("CreateContainerConfigError", f'secret "{LACKING}" not found'),
+#: By the kubelet, before a container runs: the status of the lead's pod
+WAITING: dict[str, Mapping[str, Any]] = {
+    "image missing": waiting("ImagePullBackOff", NOT_FOUND),
+    "image of another architecture": waiting("ErrImagePull", NO_PLATFORM),
+    "view wrong": waiting("CreateContainerError", NO_VIEW),
+    "Secret missing": waiting("CreateContainerConfigError", f'secret "{LACKING}" not found'),
+}
+
+
+def test_status_names_why_a_container_waits_and_the_way_out(demo: Release, tell: Tell) -> None:
+    demo.install(size=1, **PLAYED)
+    for which, status in WAITING.items():
+        play(demo, 0, **status)
+        expect(which, tell)
+
+
+#: By the kubelet: the status of a pod that failed, made when it is needed: the back-off counts from a pod's end
+FAILED: dict[str, Callable[[], Mapping[str, Any]]] = {
     "out of memory": lambda: {"phase": "Failed", "containerStatuses": [ended("OOMKilled", 137)]},
     "evicted for memory": lambda: evicted(LOW_MEMORY),
     "disk of the Kubernetes node full": lambda: evicted(LOW_DISK),
@@ -130,10 +145,10 @@ KUBELETS: dict[str, Callable[[], Mapping[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("which", KUBELETS)
+@pytest.mark.parametrize("which", FAILED)
 def test_status_names_what_a_kubelet_reports_and_the_way_out(which: str, demo: Release, tell: Tell) -> None:
     demo.install(size=1, **PLAYED)
-    play(demo, 0, **KUBELETS[which]())
+    play(demo, 0, **FAILED[which]())
     expect(which, tell)
 
 

@@ -17,11 +17,7 @@ from support import tool
 from tools.clients import ProcessError, until
 from tools.releases import Release
 
-# the worker of test_packages.py builds the packages
-pytestmark = [
-    pytest.mark.xdist_group("packages"),
-    pytest.mark.without("labels", "security", why="the first values of a new user name neither"),
-]
+pytestmark = pytest.mark.without("labels", "security", why="the first values of a new user name neither")
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +95,8 @@ def test_a_new_user_installs_scales_and_removes_a_release_from_a_registry(
     assert user.left() == []
 
 
+# to install the plugin would be for nothing; both Helms without a registry: test_lifecycle.py
+@pytest.mark.parametrize("user", ["helm3"], indirect=True)
 def test_an_install_from_a_registry_without_the_post_renderer_creates_nothing(
     registry: str, user: User, built: Path, release4: Release
 ) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from typing import Any
 
 import pytest
@@ -36,11 +35,8 @@ def give(release: Release, name: str, without: str = "") -> None:
 
 
 def may(release: Release, verb: str, what: str) -> bool:
-    """Return whether "user" may do something in the namespace: with TYPE, TYPE/NAME or TYPE --subresource=NAME."""
-    words = ["kubectl", "auth", "can-i", "--as=user", "--namespace", release.namespace, verb, *what.split()]
-    done = subprocess.run(words, capture_output=True, text=True, env=release.cluster.env, check=False)
-    assert done.stdout.strip() in ("yes", "no"), done.stderr
-    return done.stdout.strip() == "yes"
+    """Say whether "user" may do something in the namespace."""
+    return release.cluster.allows("user", release.namespace, verb, what)
 
 
 def test_the_install_role_of_the_documentation_is_enough_to_install(user: Helm, release: Release) -> None:

@@ -19,7 +19,7 @@ import yaml
 from newcomer import OFFLINE, VERSION, WHEELS, User, need_wheels
 from support import BIN, CHART, ROOT, Done, Helm, by_name, lines_with, one
 
-# one worker builds the packages, and installs them
+# one worker installs them
 pytestmark = pytest.mark.xdist_group("packages")
 POST = ("--post-renderer", "minicluster")
 NAMED = ("--set", "flux.curveCertSecret=x")

@@ -17,7 +17,7 @@ from newcomer import VERSION, User, build, need_wheels
 from packaging.requirements import Requirement
 from support import CHART, PACKAGE, ROOT, tool
 
-# the worker of test_packages.py builds them too
+# one worker builds them again, and unpacks them
 pytestmark = pytest.mark.xdist_group("packages")
 ARCHIVE, SBOM = f"minicluster-{VERSION}.tgz", f"minicluster-{VERSION}.cdx.json"
 PINS = f"minicluster-{VERSION}-requirements.txt"

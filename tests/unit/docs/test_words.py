@@ -4,6 +4,8 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 from support import PACKAGE, SOURCES
 
@@ -74,17 +76,20 @@ def is_number(value: ast.expr) -> bool:
     return all(isinstance(node, parts) for node in nodes) and all(type(each) in (int, float) for each in numbers)
 
 
-CONSTANTS = [
-    (path.relative_to(PACKAGE), name, value)
-    for path in sorted(PACKAGE.rglob("*.py"))
-    if "chart" not in path.relative_to(PACKAGE).parts
-    for name, value in constants(path.read_text())
-]
+@cache
+def constants_of_package() -> list[tuple[Path, str, ast.expr]]:
+    """Return the file, name and value of each constant in the package."""
+    return [
+        (path.relative_to(PACKAGE), name, value)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if "chart" not in path.relative_to(PACKAGE).parts
+        for name, value in constants(path.read_text())
+    ]
 
 
 def test_the_name_of_a_number_ends_with_its_unit() -> None:
     others = ((path, *each) for path in SOURCES if PACKAGE not in path.parents for each in constants(path.read_text()))
-    numbers = [(path, name) for path, name, value in (*CONSTANTS, *others) if is_number(value)]
+    numbers = [(path, name) for path, name, value in (*constants_of_package(), *others) if is_number(value)]
     assert len(numbers) > 100
     assert [f"{path}: {name}" for path, name in numbers if name.rpartition("_")[2] not in UNITS] == []
 
@@ -100,7 +105,7 @@ def test_the_name_of_a_number_of_the_shell_ends_with_its_unit() -> None:
 
 def test_a_constant_has_one_value_in_the_package() -> None:
     values: dict[str, dict[str, list[str]]] = {}
-    for path, name, value in CONSTANTS:
+    for path, name, value in constants_of_package():
         # what another module is asked for is its value
         is_same = isinstance(value, ast.Attribute) and value.attr == name
         if not is_same:
@@ -114,7 +119,7 @@ OF_PODS = ("pod", "lead/sent")
 
 def test_a_text_or_number_of_the_package_stands_in_one_module() -> None:
     modules: dict[str, list[str]] = {}
-    for path, name, value in CONSTANTS:
+    for path, name, value in constants_of_package():
         if isinstance(value, ast.Constant) and not any(map(path.is_relative_to, OF_PODS)):
             modules.setdefault(name, []).append(str(path))
     assert {name: found for name, found in modules.items() if len(found) > 1} == {}
