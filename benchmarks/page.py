@@ -104,6 +104,9 @@ LOSSES = columns(
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "start": start,
     "copies": columns(pods="pods", way="way", median_s="median_seconds", times_bare_pods="times_bare"),
+    "versions": columns(
+        Kubernetes="kubernetes", way="way", runs="runs", median_s="median_seconds", times_bare_pods="times_bare"
+    ),
     "first": columns(
         way="way",
         runs="runs",

@@ -1,11 +1,25 @@
 """A worker's broker that ends, or loses the connection to its lead."""
 
+import resource
+import socket
+import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from minicluster.pod import programs
 from pods import RETRY, Make, until
 
 QUIET = {"logging": {"quiet": True}}
+CONNECTIONS = 300
+#: CPU time of a look among them: more than ten times what it takes
+LOOK_SECONDS = 0.5
+
+
+def cpu() -> float:
+    """Return the CPU seconds of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def lines(file: Path) -> list[str]:
@@ -54,3 +68,20 @@ def test_a_worker_that_loses_its_connection_sees_to_its_broker(make: Make) -> No
     until(lambda: len(lines(looks)) > count + 2)
     assert process.stop() == RETRY
     assert len(pod.calls("python", "lost_lead.py")) == 2
+
+
+def test_a_look_at_the_connections_costs_little_beside_many_others(shell: str) -> None:
+    # with pod.hostNetwork a pod sees those of its Kubernetes node
+    words = ["busybox", "sh"] if shell == "busybox" else [shell]
+    with ExitStack() as stack:
+        server, others = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
+        client = stack.enter_context(socket.create_connection(server.getsockname()))
+        for _ in range(CONNECTIONS):
+            stack.enter_context(socket.create_connection(others.getsockname()))
+            stack.enter_context(others.accept()[0])
+        port, local = (f"{each.getsockname()[1]:04X}" for each in (server, client))
+        script = '. "$1/shell.sh"; . "$1/watch.sh"; mc_port_hex=$2; find_connections /proc/net; echo "$connections"'
+        before = cpu()
+        folder = programs()["watch.sh"].parent
+        found = subprocess.check_output([*words, "-euc", script, "sh", str(folder), port], text=True)
+    assert (found, cpu() - before < LOOK_SECONDS) == (f" 0100007F:{local} \n", True)

@@ -2,6 +2,9 @@
 # Watches the connection of a worker's broker: by itself a broker notices only after up to 10 s that its lead has
 # another one, and one that is ending waits for a lost lead for 60 s. For the entrypoint.
 
+mc_newline='
+'
+
 # with FOLDER, /proc/net: looks once a second, as long as the broker runs, and more often until there is a first
 # connection, which may be lost soon. When one is gone, which may have a successor already, lost_lead.py sees to the
 # broker.
@@ -26,11 +29,23 @@ find_connections() {
   connections=' '
   for file in "$1/tcp" "$1/tcp6"; do
     [ -r "$file" ] || continue
-    while read -r _ local remote state _; do
-      # the brokers' port, and the state ESTABLISHED
-      case "$remote $state" in *":$mc_port_hex 01") connections="$connections$local " ;; esac
-    done <"$file"
+    read_file "$file"
+    mc_ifs=$IFS IFS=$mc_newline
+    # shellcheck disable=SC2086 # into lines
+    set -- "$1" $mc_text
+    IFS=$mc_ifs
+    for line; do
+      # "NUMBER: LOCAL REMOTE STATE …": the brokers' port, and the state ESTABLISHED
+      case $line in *":$mc_port_hex 01 "*) line=${line#*: } && connections="$connections${line%% *} " ;; esac
+    done
   done
+}
+
+# with FILE: sets mc_text to its text. Line by line bash would seek after each, and then the kernel walks through all
+# sockets of its machine again.
+read_file() {
+  # shellcheck disable=SC3045 # in bash alone
+  if [ -n "${BASH_VERSION:-}" ]; then IFS= read -r -d '' mc_text <"$1" || true; else mc_text=$(cat "$1"); fi
 }
 
 # Succeeds if one that was there before is gone.
