@@ -56,11 +56,15 @@ def with_command(documents: list[dict[str, Any]], command: list[str]) -> list[di
     return documents
 
 
+def bare_script(name: str, size: int) -> str:
+    """Return the script of pods of a Job that start Flux by hand."""
+    words = ["echo", *LINE.split()]
+    return templates.rendered(__file__, "bare_start.sh.j2", name=name, last=size - 1, keeps=False, command=words)
+
+
 def bare(documents: list[dict[str, Any]], name: str, size: int) -> list[dict[str, Any]]:
     """Return the manifests with pods that start Flux by hand, under another name."""
-    words = ["echo", *LINE.split()]
-    script = templates.rendered(__file__, "bare_start.sh.j2", name=name, last=size - 1, keeps=False, command=words)
-    return with_command(renamed(documents, name), ["sh", "-c", script])
+    return with_command(renamed(documents, name), ["sh", "-c", bare_script(name, size)])
 
 
 def as_jobset(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:

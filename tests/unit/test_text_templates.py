@@ -211,7 +211,7 @@ def test_a_hole_without_a_value_is_an_error() -> None:
         # `run` is never empty
         (rendered(machines.__file__, "start.sh.j2", start=["flux", "start"]), "SC2115"),
         # the variables are numbers, and what is read is of no interest
-        (start.bare(4), "SC2086"),
+        (start.bare_script("bench-bare", 4), "SC2086"),
         (clusters.bare("a", 4), "SC2086"),
         (clusters.bare("a", 4, keeps=True), "SC2086"),
         (brokers.steps(Path("/tmp/a b")), "SC2086,SC2034"),
