@@ -1,5 +1,6 @@
 """Whether Flux can save its state, by the space on its volume and by what waits to be saved."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -64,3 +65,10 @@ def test_a_claim_that_is_nearly_full_is_a_problem_and_the_disk_of_the_machine_is
         "or raise state.capacity; when it is full, what comes then is lost with the lead's broker"
     )
     assert saved.problem(handle) == (expected if is_told else "")
+
+
+def test_the_size_of_a_volume_is_what_is_used_and_what_is_free_as_in_df(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a part of it is kept for others: root's reserve, or a quota
+    volume = SimpleNamespace(f_frsize=4096, f_blocks=1000, f_bfree=700, f_bavail=100)
+    monkeypatch.setattr(saved.os, "statvfs", lambda _: volume)
+    assert saved.space("/any") == (100 * 4096, 400 * 4096)
