@@ -211,6 +211,43 @@ def test_a_job_from_before_is_followed_from_its_past_on(programs: SimpleNamespac
     assert (done, journal.jobs, journal.early) == (["a"], {}, {})
 
 
+def test_the_events_of_a_job_from_before_are_read_again_until_it_has_ended(
+    programs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Flux told the last ones before it stored them, and before this program listened
+    handle, said, now = Handle(), Said(), [100.0]
+    monkeypatch.setattr(programs.followed.time, "monotonic", lambda: now[0])
+    journal = programs.followed.Journal(handle, said)
+    for key, job in (("a", 7), ("b", 8), ("c", 9)):
+        journal.follow_earlier(key, job)
+    _, *asked = handle.asked
+
+    def log(*events: dict[str, Any]) -> str:
+        return "".join(f"{json.dumps(each)}\n" for each in events)
+
+    for key, lookup in zip("abc", asked, strict=True):
+        spec = json.dumps({"attributes": {"user": {"minicluster-sdk": key}}})
+        lookup.come({"jobspec": spec, "eventlog": log(event("submit"), event("start"))})
+    looks: list[int] = []
+    for _ in range(8):
+        journal.look()
+        looks.append(len(handle.asked) - 4)
+        now[0] += 1
+    # after 1, 3 and 7 seconds
+    assert looks == [0, 3, 3, 6, 6, 6, 6, 9]
+    first, second, third = handle.asked[4:7]
+    first.come({"eventlog": log(event("submit"), event("start"), event("finish", status=0), event("clean"))})
+    second.come(OSError("busy"))
+    third.come(FileNotFoundError())
+    programs.outputs[7].come(None)
+    journal.look()
+    assert said[6:] == [
+        {"key": "a", "end": {"status": 0, "exception": None, "output": []}},
+        {"key": "c", "lost": True},
+    ]
+    assert [*journal.jobs] == [8]
+
+
 def test_jobs_that_flux_has_forgotten_have_ended_as_the_history_says(
     programs: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

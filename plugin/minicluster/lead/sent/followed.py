@@ -6,13 +6,14 @@ A module of that program: runs with the view's Python, 3.8 or later.
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
 from described import marked
 from flux import constants
 from flux.job import JobID, event_watch_async
-from output_events import text_of
+from output_events import Event, events, text_of
 from recorded import GONE, Recorded
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Events of a job that tell how it goes
 TOLD = ("alloc", "start", "finish", "exception", "clean")
+#: Seconds until the events of a job from before are read again; each further pause is twice as long
+AGAIN_SECONDS = 1.0
 
 
 class Followed:
@@ -30,14 +33,16 @@ class Followed:
         self.key, self.job, self.reply = key, job, reply
         self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
         self.waits: str | None = ""  # the reason that the client knows; None once it no longer waits
+        self.has_started = False
         reply(key=key, id=JobID(job).f58)
 
-    def take(self, event: dict[str, Any]) -> bool:
+    def take(self, event: Event) -> bool:
         """Take an event, which may come twice; return whether it is the job's last."""
         name, context = event["name"], event.get("context", {})
         if name in ("alloc", "exception"):
             self.waits = None
-        if name == "start":
+        if name == "start" and not self.has_started:
+            self.has_started = True
             self.reply(key=self.key, started=True)
         elif name == "finish":
             self.end["status"] = context["status"]
@@ -67,8 +72,10 @@ class Journal:
         self.handle, self.reply, self.recorded = handle, reply, Recorded(reply)
         self.jobs: dict[int, Followed] = {}
         #: Of jobs that nobody follows yet, whose id or past is asked for: the events that came meanwhile
-        self.early: dict[int, list[dict[str, Any]]] = {}
+        self.early: dict[int, list[Event]] = {}
         self.asked = 0
+        #: Jobs from before: when their events are read again, and the pause before that
+        self.again: dict[int, tuple[float, float]] = {}
         allow = {"allow": dict.fromkeys(TOLD, 1)}
         stream = handle.rpc("job-manager.events-journal", allow, 0, constants.FLUX_RPC_STREAMING)
         stream.then(self._receive)
@@ -85,7 +92,7 @@ class Journal:
 
         future.then(answered)
 
-    def follow(self, key: str, job: int, past: list[dict[str, Any]]) -> None:
+    def follow(self, key: str, job: int, past: list[Event]) -> None:
         """Follow a job, whose answer was expected, from its past on."""
         followed = Followed(key, job, self.reply)
         self.jobs[job] = followed
@@ -109,10 +116,40 @@ class Journal:
             self.reply.refuse(key, error)
             return
         if marked(json.loads(found["jobspec"])) == key:
-            self.follow(key, job, [json.loads(line) for line in found["eventlog"].split("\n") if line])
+            self.follow(key, job, [*events(found["eventlog"])])
+            if job in self.jobs:
+                self.again[job] = (time.monotonic() + AGAIN_SECONDS, AGAIN_SECONDS)
             then()
         else:
             self.recorded.want(key, partial(self.reply, key=key, lost=True))
+
+    def look(self, *_: Any) -> None:
+        """Look for the records of jobs, and read the events of jobs from before again.
+
+        Flux tells events before it stores them: what it told before this program listened may not have been there yet.
+        """
+        self.recorded.look()
+        now = time.monotonic()
+        for job, (due, pause) in [*self.again.items()]:
+            if job not in self.jobs:
+                del self.again[job]
+            elif now >= due:
+                self.again[job] = (now + 2 * pause, 2 * pause)
+                asked = self.handle.rpc("job-info.lookup", {"id": job, "keys": ["eventlog"], "flags": 0})
+                asked.then(partial(self._read_again, job))
+
+    def _read_again(self, job: int, future: Any) -> None:
+        try:
+            past = [*events(future.get()["eventlog"])]
+        except FileNotFoundError:
+            if followed := self.jobs.pop(job, None):
+                self.recorded.want(followed.key, partial(self.reply, key=followed.key, lost=True))
+            return
+        except OSError:
+            return
+        for event in past:
+            if job in self.jobs:
+                self._take(self.jobs[job], event)
 
     def _receive(self, future: Any) -> None:
         found = future.get()
@@ -125,7 +162,7 @@ class Journal:
             elif self.asked:
                 self.early.setdefault(job, []).append(told)
 
-    def _take(self, followed: Followed, event: dict[str, Any]) -> None:
+    def _take(self, followed: Followed, event: Event) -> None:
         if followed.take(event) and followed.job in self.jobs:
             del self.jobs[followed.job]
             event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)

@@ -187,8 +187,8 @@ def main() -> None:
     requests = read_requests(handle, jobs)
     reasons = handle.timer_watcher_create(PERIOD_SECONDS, jobs.tell_reasons, repeat=PERIOD_SECONDS)
     reply(ready=handle.attr_get("version"))
-    recorded = handle.timer_watcher_create(RECORDS_SECONDS, jobs.journal.recorded.look, repeat=RECORDS_SECONDS)
-    with requests, reasons, recorded:
+    looks = handle.timer_watcher_create(RECORDS_SECONDS, jobs.journal.look, repeat=RECORDS_SECONDS)
+    with requests, reasons, looks:
         handle.reactor_run()
 
 
