@@ -121,7 +121,7 @@ class Journal:
                 self.again[job] = (time.monotonic() + AGAIN_SECONDS, AGAIN_SECONDS)
             then()
         else:
-            self.recorded.want(key, partial(self.reply, key=key, lost=True))
+            self._look_up(key)
 
     def look(self, *_: Any) -> None:
         """Look for the records of jobs, and read the events of jobs from before again.
@@ -143,13 +143,17 @@ class Journal:
             past = [*events(future.get()["eventlog"])]
         except FileNotFoundError:
             if followed := self.jobs.pop(job, None):
-                self.recorded.want(followed.key, partial(self.reply, key=followed.key, lost=True))
-            return
+                self._look_up(followed.key)
         except OSError:
-            return
-        for event in past:
-            if job in self.jobs:
-                self._take(self.jobs[job], event)
+            pass  # the next look is on its way
+        else:
+            if followed := self.jobs.get(job):
+                for event in past:
+                    self._take(followed, event)
+
+    def _look_up(self, key: str) -> None:
+        """Look for the record of a job that Flux does not have."""
+        self.recorded.want(key, partial(self.reply, key=key, lost=True))
 
     def _receive(self, future: Any) -> None:
         found = future.get()
