@@ -12,7 +12,6 @@ Job, of a pod and of the EndpointSlices. Needs the programs that `make tools` bu
 import argparse
 import json
 import re
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -21,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import Row, save
-from tools.clients import BIN, Helm, run_program, until
-from tools.embedded import NODE_SIZE, EmbeddedCluster
+from benchmarks.simulated_nodes import room_for
+from tools.clients import run_program, until
+from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 PODS_SECONDS = 3600.0
@@ -102,13 +102,8 @@ def main() -> None:
     parser.add_argument("--where", default="")
     options = parser.parse_args()
     rows: list[Row] = []
-    nodes = 1 + max(options.pods) // (int(NODE_SIZE["pods"]) - 10)
     for qps in options.qps:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            EmbeddedCluster(BIN, Path(folder, "k8s"), nodes=nodes, qps=qps) as cluster,
-        ):
-            helm = Helm("helm", Path(folder), {"KUBECONFIG": str(cluster.kubeconfig)})
+        with room_for(max(options.pods), qps) as (cluster, helm):
             for pods in options.pods:
                 namespace = f"bench-{pods}"
                 cluster.kubectl("create", "namespace", namespace)

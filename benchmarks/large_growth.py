@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -28,8 +27,9 @@ from minicluster.names import INDEX
 
 from benchmarks.brokers import NAME, Broker, bootstrapped
 from benchmarks.results import Row, save
-from tools.clients import BIN, ROOT, Helm, output, run_program, until
-from tools.embedded import NODE_SIZE, EmbeddedCluster
+from benchmarks.simulated_nodes import room_for
+from tools.clients import ROOT, Helm, output, run_program, until
+from tools.embedded import EmbeddedCluster
 from tools.releases import JOB_NAME, Release
 
 NAMESPACE = "growth"
@@ -207,15 +207,10 @@ def main() -> None:
     parser.add_argument("--where", default="")
     options = parser.parse_args()
     rows: list[Row] = []
-    machines = 1 + max(options.nodes) // (int(NODE_SIZE["pods"]) - 10)
     for nodes in options.nodes:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            EmbeddedCluster(BIN, Path(folder, "k8s"), nodes=machines, qps=options.qps) as cluster,
-        ):
+        with room_for(max(options.nodes), options.qps) as (cluster, helm):
             cluster.kubectl("create", "namespace", NAMESPACE)
-            helm = Helm("helm", Path(folder), {"KUBECONFIG": str(cluster.kubeconfig)})
-            rows.append(measure(cluster, helm, nodes, Path(folder)))
+            rows.append(measure(cluster, helm, nodes, helm.home))
             print(rows[-1], flush=True)
             save(options.file, options.where, rows)
 

@@ -11,7 +11,6 @@ programs that `make tools` builds, and minicluster in PATH.
 
 import argparse
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +18,10 @@ from pathlib import Path
 
 from benchmarks.observing import cpu
 from benchmarks.results import Row, save
+from benchmarks.simulated_nodes import room_for
 from benchmarks.sizes import cpu_of_children
-from tools.clients import BIN, ROOT, Helm, run_program, until
-from tools.embedded import NODE_SIZE, EmbeddedCluster
+from tools.clients import ROOT, Helm, run_program, until
+from tools.embedded import EmbeddedCluster
 from tools.releases import Release
 
 NAMESPACE = "many"
@@ -82,15 +82,10 @@ def main() -> None:
     parser.add_argument("--where", default="")
     options = parser.parse_args()
     rows: list[Row] = []
-    nodes = 1 + max(options.clusters) * (options.pods + 1) // (int(NODE_SIZE["pods"]) - 10)
     for count in options.clusters:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            EmbeddedCluster(BIN, Path(folder, "k8s"), nodes=nodes) as cluster,
-        ):
+        with room_for(max(options.clusters) * (options.pods + 1)) as (cluster, helm):
             cluster.env["HELM_PLUGINS"] = str(ROOT)
             cluster.kubectl("create", "namespace", NAMESPACE)
-            helm = Helm("helm", Path(folder), {"KUBECONFIG": str(cluster.kubeconfig)})
             rows.append(measure(cluster, helm, count, options.pods, options.at_once))
             print(rows[-1], flush=True)
             save(options.file, options.where, rows)

@@ -19,17 +19,16 @@ from pathlib import Path
 
 from benchmarks.brokers import Broker
 from benchmarks.results import Row, save
-from benchmarks.small_jobs import NAMESPACE, WAYS, create, remove
+from benchmarks.small_jobs import NAMESPACE, WAYS, create, create_namespace, remove
 from tools.clients import BIN, output, run_program, until
 from tools.embedded import EmbeddedCluster
-from tools.kueue_beside import LABEL, kueue, queue
+from tools.kueue_beside import kueue
 
 ALL_SECONDS = 900.0
 #: Until the controllers have nothing more to do for new jobs
 SETTLE_SECONDS = 15.0
 #: More than a simulated Kubernetes node has, and less than the quota: Kueue admits one job, and the others wait
 CONTAINER = {"image": "none", "resources": {"requests": {"cpu": "400"}}}
-QUOTA_CPUS = 500
 STORED = re.compile(r"^apiserver_storage_size_bytes\{.*\} (\S+)$", re.MULTILINE)
 
 
@@ -96,12 +95,10 @@ def by_kubernetes(way: str, jobs: int, seconds: float) -> Row:
         cluster = stack.enter_context(EmbeddedCluster(BIN, Path(folder, "k8s"), nodes=8))
         kind = "pods"
         pids = [pid for name, pid in cluster.pids().items() if name != "kwok"]
-        labels = {LABEL: "true"} if way == "kueue" else {}
-        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
         if way == "kueue":
             kind = "workloads.kueue.x-k8s.io"
             pids.append(stack.enter_context(kueue(cluster)))
-            cluster.create(*queue(NAMESPACE, QUOTA_CPUS))
+        create_namespace(cluster, has_queue=way == "kueue")
 
         def submit() -> None:
             create(cluster, NAMESPACE, way, jobs, CONTAINER)

@@ -28,6 +28,7 @@ from tools.tenant import PLAIN
 
 NAMESPACE = "small-jobs"
 ALL_SECONDS = 1800.0
+QUOTA_CPUS = 500
 #: The ways, as the page names them
 WAYS = {
     "flux": "Flux",
@@ -100,10 +101,16 @@ def simulated() -> Iterator[EmbeddedCluster]:
         EmbeddedCluster(BIN, Path(folder, "k8s"), nodes=8) as cluster,
         kueue(cluster),
     ):
-        labels = {LABEL: "true"}
-        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
-        cluster.create(*queue(NAMESPACE, 500))
+        create_namespace(cluster, has_queue=True)
         yield cluster
+
+
+def create_namespace(cluster: EmbeddedCluster, *, has_queue: bool) -> None:
+    """Create the namespace of the jobs, with a queue of Kueue or without."""
+    labels = {LABEL: "true"} if has_queue else {}
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
+    if has_queue:
+        cluster.create(*queue(NAMESPACE, QUOTA_CPUS))
 
 
 def by_flux(count: int) -> float:
