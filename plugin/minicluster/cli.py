@@ -18,7 +18,7 @@ from minicluster.terminal import wrong
 
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
-#: What Helm gets for a chart that renders nothing, with `enabled: false`: it refuses an empty answer.
+#: What Helm gets when a `condition` leaves nothing to render: it refuses an empty answer.
 NOTHING_RENDERED = b"# nothing is rendered\n"
 
 
@@ -39,9 +39,8 @@ def post_render() -> None:
     Helm's user waits for the whole process, so it skips what only costs time.
     """
     gc.disable()  # saves 5 ms: all objects live to the end
-    # another plugin, such as helm diff, may have run Helm 3
-    is_plugin = os.environ.get("HELM_PLUGIN_NAME") == "minicluster"
-    with front_door(tell_helm if is_plugin else _say):
+    plugin = os.environ.get("HELM_PLUGIN_NAME")
+    with front_door(tell_helm if plugin == "minicluster" else _say_above if plugin else _say):
         from minicluster.render import postrender, stream  # noqa: PLC0415 - see the top
         from minicluster.render.model import MiniClusterModel  # noqa: PLC0415
 
@@ -60,7 +59,7 @@ def post_render() -> None:
             from minicluster.release import adopt, caller  # noqa: PLC0415 - most streams have none
 
             outer = caller.find()
-            data = adopt.adopt(data, outer, outer.say) if data.strip() or not outer.pid else NOTHING_RENDERED
+            data = adopt.adopt(data, outer, outer.say) if data.strip() or not outer.hands_all_over else NOTHING_RENDERED
         streams.write(postrender.render(data, seed=None, allow_random=check_new_keys))
     os._exit(0)  # all is written; this saves the 10 ms in which Python frees its objects
 
@@ -87,6 +86,13 @@ def run(arguments: Sequence[str]) -> None:
 
 def _say(text: str) -> None:
     streams.say(wrong(text))
+
+
+def _say_above(text: str) -> None:
+    """Tell an error from within another plugin, which may be a chain of Helm 4, or helm diff, which runs any Helm."""
+    from minicluster.release import caller  # noqa: PLC0415 - see the top
+
+    caller.find().say(wrong(text))
 
 
 @contextmanager

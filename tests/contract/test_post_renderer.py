@@ -11,6 +11,7 @@ import pytest
 import yaml
 from minicluster.release.helm import version
 from support import CERTIFICATE, CHART, GROUP, ROOT, SECRET, Helm, by_name, lines_with, load_all, one, values_text
+from support import umbrella as umbrella_chart
 
 POST = ("--post-renderer", "minicluster")
 NAMED = {"flux": {"curveCertSecret": "mine"}}
@@ -287,6 +288,71 @@ def test_two_miniclusters_of_one_name_in_a_release_are_refused(helm: Helm, umbre
 def test_a_release_without_a_minicluster_passes_unchanged(helm: Helm, umbrella: Path) -> None:
     plain, rendered = (helm.template(*OFF, *post, chart=umbrella) for post in ((), POST))
     assert load_all(plain) and by_name(plain) == by_name(rendered)
+
+
+# An empty stream ---------------------------------------------------------------------------------------------
+
+EMPTY = (
+    "minicluster: the stream is empty: pipe the output of `helm template` in. A step before minicluster may have "
+    "failed: set -o pipefail; Helm 3's --output-dir goes past a post-renderer: use `minicluster template --output-dir`"
+)
+#: Scripts that call minicluster, and give it nothing when the first step fails or drops all
+CHAINS = {
+    "a pipe": "no-such-step | minicluster",
+    "shells within shells": "no-such-step | sh -c 'sh -c minicluster; exit $?'",
+    "exec": "no-such-step > empty; exec minicluster < empty",
+    "a pipe to a program of another name": "no-such-step | python3 -m minicluster",
+}
+
+
+def post_renderer(helm: Helm, folder: Path, script: str) -> tuple[dict[str, str], str]:
+    """Return the environment, and the name or path, of a post-renderer that is a script."""
+    path = folder / "chain"
+    path.mkdir()
+    (path / "chain.sh").write_text(f"#!/bin/sh\n{script}\n")
+    (path / "chain.sh").chmod(0o755)
+    command = [{"command": str(path / "chain.sh")}]
+    about = {"apiVersion": "v1", "type": "postrenderer/v1", "name": "chain", "version": "0.1.0"}
+    plugin = {**about, "runtime": "subprocess", "runtimeConfig": {"platformCommand": command}}
+    (path / "plugin.yaml").write_text(yaml.safe_dump(plugin))
+    return ({"HELM_PLUGINS": str(folder)}, "chain") if helm.major == 4 else ({}, str(path / "chain.sh"))
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """A chart with nothing but ours under a condition."""
+    path = umbrella_chart(tmp_path / "alone", "minicluster")
+    shutil.rmtree(path / "templates")
+    return path
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_an_empty_stream_of_a_step_that_failed_is_refused(helm: Helm, tmp_path: Path, chain: str) -> None:
+    env, renderer = post_renderer(helm, tmp_path, CHAINS[chain])
+    done = helm.run("template", "x", CHART, "--post-renderer", renderer, env=env)
+    assert (done.code, done.out) == (1, "")
+    assert len(lines_with(done.err, EMPTY)) == 1
+
+
+def test_an_empty_stream_that_helm_itself_hands_over_is_nothing(helm: Helm, alone: Path) -> None:
+    words = ("template", "x", alone, "--set", "minicluster.enabled=false", "--post-renderer")
+    done = helm.run(*words, "minicluster")
+    assert (done.code, done.out.strip()) in ((0, ""), (0, "# nothing is rendered"))
+    # that it is empty may be the wish of the chart, or not
+    env, renderer = post_renderer(helm, alone.parent, "cat | minicluster")
+    assert lines_with(helm.fails(*words, renderer, env=env), EMPTY)
+
+
+def test_a_chart_that_is_not_enabled_says_so_through_any_step(helm: Helm, tmp_path: Path) -> None:
+    env, renderer = post_renderer(helm, tmp_path, "sed 's/x/x/' | minicluster")
+    text = helm.ok("template", "x", CHART, "--set", "enabled=false", "--post-renderer", renderer, env=env)
+    assert load_all(text) == [{"apiVersion": "v1", "kind": "ConfigMapList", "items": []}]
+
+
+def test_a_folder_of_helm_3_is_refused_with_the_command_that_writes_one(helm3: Helm, tmp_path: Path) -> None:
+    done = helm3.run("template", "x", CHART, *POST, "--output-dir", tmp_path / "out")
+    assert done.code == 1
+    assert lines_with(done.err, EMPTY)
 
 
 def test_the_post_renderer_works_without_hooks(helm: Helm) -> None:

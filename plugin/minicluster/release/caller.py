@@ -63,6 +63,7 @@ class Caller(NamedTuple):
     environment: Mapping[str, str] = {}  #: for another Helm with the same cluster and namespace
     version: Sequence[str] = ()  #: options that name a version of Kubernetes
     groups: Sequence[str] = ()  #: options for another Helm that acts for the same groups
+    hands_all_over: bool = False  #: whether it called this process itself, and an empty stream is all that it rendered
 
     @property
     def namespace(self) -> str:
@@ -139,7 +140,10 @@ def parse(words: Sequence[str], pid: int = 0, environment: Mapping[str, str] | N
     command, *names = names or [""]
     is_upgrade = command == "upgrade" or "--is-upgrade" in flags
     release = names[0] if len(names) > 1 else ""
-    return Caller(pid, release, is_upgrade, _has_cluster(command, flags), given, version, groups)
+    # a script may have a step before this one, which failed; Helm 3 hands nothing over when it writes files
+    calls_us = pid == os.getppid() and Path(flags.get("--post-renderer", "")).name == "minicluster"
+    hands_all_over = calls_us and "--output-dir" not in flags
+    return Caller(pid, release, is_upgrade, _has_cluster(command, flags), given, version, groups, hands_all_over)
 
 
 def _has_cluster(command: str, flags: Mapping[str, str]) -> bool:

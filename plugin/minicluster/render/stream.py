@@ -88,8 +88,8 @@ def render(data: bytes, expand: Expand) -> Iterator[bytes]:
     """
     if not data.strip():
         raise StreamError(
-            "the stream is empty: pipe the output of `helm template` in, or use --post-renderer without Helm 3's "
-            "--output-dir, which goes past it: `minicluster template --output-dir` writes files"
+            "the stream is empty: pipe the output of `helm template` in. A step before minicluster may have failed: "
+            "set -o pipefail; Helm 3's --output-dir goes past a post-renderer: use `minicluster template --output-dir`"
         )
     seen: set[tuple[str, str]] = set()
     first: list[bytes | dict[str, Any]] = []

@@ -14,8 +14,8 @@ from minicluster.render import stream
 from support import GROUP, load_all
 
 EMPTY = (
-    "the stream is empty: pipe the output of `helm template` in, or use --post-renderer without Helm 3's "
-    "--output-dir, which goes past it: `minicluster template --output-dir` writes files"
+    "the stream is empty: pipe the output of `helm template` in. A step before minicluster may have failed: "
+    "set -o pipefail; Helm 3's --output-dir goes past a post-renderer: use `minicluster template --output-dir`"
 )
 MINE = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\n".encode()
 
