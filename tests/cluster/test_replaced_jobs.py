@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from minicluster.errors import MiniClusterError, StateError
+from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live import replace as replacing
 from minicluster.live.replace import Asked, replace
+from minicluster.live.settling import HeldQueue
 from minicluster.release import revisions
 from support import BIN, Helm
 
@@ -26,6 +27,7 @@ VALUES: dict[str, Any] = {
 }
 NEW = ("--set=maxSize=4", "--set=containers[0].image=ubuntu:noble")
 KUBECTL = Kubernetes.kubectl
+AGAIN = "run the same command again, which goes on from there"
 Replace = Callable[..., list[str]]
 
 
@@ -34,11 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the lead, which is no Flux here, was asked for; no job runs."""
     questions: list[str] = []
 
-    def ask(_one: object, _lead: object, action: str, _seconds: float) -> dict[str, Any]:
-        questions.append(action)
-        return {"running": 0, "copies": {}, "lost": []}
-
-    monkeypatch.setattr(replacing, "_ask", ask)
+    monkeypatch.setattr(HeldQueue, "settle", lambda *_: questions.append("settle"))
     return questions
 
 
@@ -84,7 +82,7 @@ def test_the_job_is_made_anew_and_all_else_stays(release: Release, change: Repla
     assert said[0] == "mc: the Job is made anew, for containers[0].image, maxSize"
     assert said[1] == "mc: the old pods are gone"
     assert said[-1] == "mc: replaced, and its queue goes on"
-    assert asked == ["wait"]
+    assert asked == ["settle"]
     assert (kept(release), release.certificate()) == (before, certificate)
     new, *values = job(release)
     assert (values, new != uid) == (["ubuntu:noble", "4"], True)
@@ -128,13 +126,12 @@ def test_what_would_fail_or_lose_the_queue_is_refused_before_anything_changes(
     release.running(2)
     uid, revisions = job(release)[0], release.revisions()
 
-    def ask(*_: object) -> dict[str, Any]:
+    def settle(*_: object) -> None:
         for index in (1, 0):
             release.cluster.end_pod(release.namespace, release.pod(index), 0)
         release.condition("Complete")
-        return {"running": 0, "copies": {}, "lost": []}
 
-    monkeypatch.setattr(replacing, "_ask", ask)
+    monkeypatch.setattr(HeldQueue, "settle", settle)
     said = refusal(change, ["--set=maxSize=8"])
     assert said.startswith("the work of mc has ended, and a new Job would run it again: nothing is remo")
     assert (job(release)[0], release.revisions()) == (uid, revisions)
@@ -178,6 +175,7 @@ def test_an_interrupted_replacement_is_completed_by_the_same_command(
     release.install(**VALUES)
     release.running(2)
     before, (uid, *_) = kept(release), job(release)
+    said: list[str] = []
     # each goes on from where the one before it was interrupted
     for module, name, stop in (
         (replacing, "remove", never),  # the queue is stopped
@@ -188,8 +186,10 @@ def test_an_interrupted_replacement_is_completed_by_the_same_command(
     ):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, stop)
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(Interrupted) as interrupted:
                 change()
+        said.append(str(interrupted.value))
+    assert said == ["interrupted: mc is as before, and its queue goes on", *[f"interrupted: {AGAIN}"] * 4]
     change()
     release.running(2)
     new, *values = job(release)
@@ -220,7 +220,7 @@ def test_the_record_of_a_killed_helm_is_no_obstacle(
     release.running(2)
     with monkeypatch.context() as patch:
         patch.setattr(revisions, "replace", never)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Interrupted, match=AGAIN):
             change()
     record = release.get("secret", "sh.helm.release.v1.mc.v1")
     labels = record["metadata"]["labels"] | {"status": "pending-upgrade", "version": "2"}
@@ -250,5 +250,5 @@ def test_the_command_asks_the_lead_first_although_an_upgrade_would_replace(
     # no hook pod is played: the command runs no hooks
     assert change()[-1] == "mc: replaced, and its queue goes on"
     new, *values = job(release)
-    assert (asked, values, new != uid) == (["wait"], ["ubuntu:noble", "4"], True)
+    assert (asked, values, new != uid) == (["settle"], ["ubuntu:noble", "4"], True)
     assert change(["--set=size=3"]) == ["mc: the live Job takes these values, so its pods stay"]

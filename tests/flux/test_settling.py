@@ -1,8 +1,13 @@
-"""What `minicluster replace` asks of the lead: the queue stops, and jobs end or are put back."""
+"""What `minicluster replace` asks of the lead: the queue stops, jobs end or are put back, and it may go on again."""
 
 import json
+import os
+import select
 import signal
+import subprocess
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +21,7 @@ from tools.clients import until
 from tools.releases import MOUNT
 
 FLUX = f"{MOUNT}/bin/flux"
+SECONDS = 60
 #: The program that makes the copies runs where nodes can leave, or the queue is kept
 ALONE: dict[str, Any] = {"size": 1, "maxSize": 2, "logging": {"quiet": True}, "interactive": True}
 
@@ -25,40 +31,116 @@ def cluster(make: Make) -> Cluster:
     return make(ALONE).start().wait_for_ready()
 
 
-def ask(cluster: Cluster, action: str, seconds: float) -> dict[str, Any]:
-    """Return what the program prints."""
-    (cluster.lead.state / "program").write_text(first_line("settle"))
-    words = (FLUX, "python", "-c", BOOT, action, str(seconds))
-    done = cluster.lead.run("sh", "-c", f'exec "$@" <{MOUNT}/program', "sh", *words)
-    assert (done.returncode, done.stderr) == (0, "")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+class Held:
+    """The program, as a client talks to it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        words = cluster.lead.entered(FLUX, "python", "-c", BOOT)
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=cluster.lead.environment
+        )
+        self._rest = b""
+        self._write(first_line("settle"))
+
+    def _write(self, line: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line.encode())
+        self.process.stdin.flush()
+
+    def say(self, **message: bool) -> None:
+        self._write(json.dumps(message) + "\n")
+
+    def until(self, **wanted: Any) -> dict[str, Any]:
+        """Return the next reply that has what is wanted."""
+        assert self.process.stdout
+        while True:
+            while b"\n" not in self._rest:
+                assert select.select([self.process.stdout], [], [], SECONDS)[0], "no reply"
+                data = os.read(self.process.stdout.fileno(), 1 << 16)
+                assert data, "the program ended"
+                self._rest += data
+            line, _, self._rest = self._rest.partition(b"\n")
+            found: dict[str, Any] = json.loads(line)
+            if all(found.get(key) == value for key, value in wanted.items()) and wanted.keys() <= found.keys():
+                return found
+
+    def end(self) -> dict[str, Any]:
+        """End the jobs; return what became of them, once none runs."""
+        self.say(end=True)
+        while "copies" not in (found := self.until()):
+            pass
+        self.until(running=0, settled=True)
+        return found
+
+    def leave(self) -> None:
+        """Go without a word; where the pod goes, so does the program."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait(SECONDS)
+
+
+@contextmanager
+def held(cluster: Cluster) -> Iterator[Held]:
+    """Hold the queue, and go without a word at the end."""
+    found = Held(cluster)
+    try:
+        found.until(running=found.until()["running"])
+        yield found
+        found.leave()
+    finally:
+        with found.process:
+            found.process.kill()
+
+
+def queue(cluster: Cluster) -> str:
+    """Return what Flux says of its queue."""
+    return cluster.lead.flux("queue", "status")
 
 
 def test_the_queue_stops_and_running_jobs_may_end(cluster: Cluster) -> None:
     short = started(cluster, "sh", "-c", "until [ -e /tmp/end ]; do sleep 0.1; done")
-    waits = ask(cluster, "wait", 0.5)
-    assert waits == {"copies": {}, "lost": [], "running": 1}
-    cluster.lead.run("touch", "/tmp/end")
-    later = cluster.lead.flux("submit", "true").strip()
-    assert ask(cluster, "wait", 30) == {"copies": {}, "lost": [], "running": 0}
-    assert row(cluster, short)[0] == "COMPLETED"
-    assert cluster.lead.flux("jobs", "-n", "-o", "{state}", later).strip() == "SCHED"
+    with held(cluster) as client:
+        client.until(running=1, settled=False)
+        cluster.lead.run("touch", "/tmp/end")
+        later = cluster.lead.flux("submit", "true").strip()
+        client.until(running=0, settled=True)
+        assert row(cluster, short)[0] == "COMPLETED"
+        assert cluster.lead.flux("jobs", "-n", "-o", "{state}", later).strip() == "SCHED"
+
+
+def test_the_queue_goes_on_when_the_client_says_so_or_is_gone(cluster: Cluster) -> None:
+    before = queue(cluster)
+    with held(cluster):
+        [waits] = ids(cluster, "true")
+        assert "minicluster: the MiniCluster is replaced" in queue(cluster)
+    assert queue(cluster) == before
+    until(lambda: row(cluster, waits)[0] == "COMPLETED")
+    with held(cluster) as client:
+        # a client that is killed closes its input, too
+        client.say(start=True)
+        client.until(started=True)
+        assert queue(cluster) == before
+    cluster.lead.flux("queue", "stop", "-m", "for the night")
+    stopped = queue(cluster)
+    with held(cluster):
+        assert queue(cluster) == stopped
+    assert queue(cluster) == stopped
 
 
 def test_a_running_job_is_put_back_once_unless_it_may_not_run_again(cluster: Cluster) -> None:
     again = started(cluster, "sleep", "600")
-    found = ask(cluster, "end", 20)
-    assert (list(found["copies"]), found["lost"], found["running"]) == ([again], [], 0)
-    [copy] = found["copies"].values()
-    note = f"minicluster: the MiniCluster is replaced: it runs again as {copy}"
-    assert row(cluster, again) == ["CANCELED", note]
-    until(lambda: row(cluster, copy)[0] == "SCHED")
-    assert ask(cluster, "end", 20) == {"copies": {}, "lost": [], "running": 0}
-    cluster.lead.flux("queue", "start", "--all")
+    with held(cluster) as client:
+        found = client.end()
+        assert (list(found["copies"]), found["lost"]) == ([again], [])
+        [copy] = found["copies"].values()
+        note = f"minicluster: the MiniCluster is replaced: it runs again as {copy}"
+        assert row(cluster, again) == ["CANCELED", note]
+        until(lambda: row(cluster, copy)[0] == "SCHED")
+        assert client.end() == {"copies": {}, "lost": []}
     cluster.lead.flux("cancel", copy)
     never = started(cluster, "--setattr=user.minicluster.requeue=0", "sleep", "600")
-    assert ask(cluster, "end", 20) == {"copies": {}, "lost": [never], "running": 0}
+    with held(cluster) as client:
+        assert client.end() == {"copies": {}, "lost": [never]}
 
 
 def test_the_queue_goes_on_in_a_larger_cluster_and_each_job_runs_once(make: Make) -> None:
@@ -71,13 +153,14 @@ def test_the_queue_goes_on_in_a_larger_cluster_and_each_job_runs_once(make: Make
         holds = ids(small, "--cc=1-10", "sh", "-c", f"{notes}; until [ -e {folder}/end ]; do sleep 1; done")
         until(lambda: len(small.lead.flux("jobs", "-n", "-f", "running").splitlines()) == 20)
         waits = ids(small, "--cc=1-200", "sh", "-c", notes)
-        (Path(folder) / "short").touch()
-        assert ask(small, "wait", 30)["running"] == 10
-        found = ask(small, "end", 20)
-        assert (set(found["copies"]), found["lost"], found["running"]) == (holds, [], 0)
-        for pod in small.pods.values():
-            pod.signal(signal.SIGTERM)
-        assert small.wait() == [85, 85]
+        with held(small) as client:
+            (Path(folder) / "short").touch()
+            client.until(running=10)
+            found = client.end()
+            assert (set(found["copies"]), found["lost"]) == (holds, [])
+            for pod in small.pods.values():
+                pod.signal(signal.SIGTERM)
+            assert small.wait() == [85, 85]
         large = make({"size": 3, "maxSize": 4, **quiet}, {"cores": 10})
         (large.root / "claim").rmdir()
         (small.root / "claim").rename(large.root / "claim")

@@ -33,7 +33,6 @@ QUESTIONS = {
     "job of a client": Limit(20, "mine"),
     "submission": Limit(60),
     "size": Limit(60),
-    "queue that is stopped": Limit(60, "settle"),
     "jobs that would end": Limit(10, "ending"),
     "cancellation": Limit(10),
 }

@@ -2,36 +2,32 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from minicluster import streams
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
-from minicluster.errors import KubernetesError, MiniClusterError, StateError
+from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Object
-from minicluster.lead.ask import SilentError, ask, program_words
 from minicluster.live import leaving
 from minicluster.live.leaving import Agree, Fate
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import QUORUM_SECONDS
 from minicluster.live.removal import check_admission, remove
+from minicluster.live.settling import held_queue
 from minicluster.live.telling import StateTeller, end_in_words
 from minicluster.live.watch import looks
-from minicluster.outage import RETRY_SECONDS
 from minicluster.release import planned, revisions
 from minicluster.release.revisions import Change
 from minicluster.streams import Say
-from minicluster.terminal import Step, well
+from minicluster.terminal import well
 
-#: Seconds that one question to the lead takes at most, and how often it is asked
-QUESTION_SECONDS, TRIES = 20.0, 5
-#: Seconds in which jobs that have their nodes are listed as running
-LISTED_SECONDS = 1.0
 #: Seconds for which the lead's pod may lack its image, or fail again and again
 STUCK_SECONDS = 60.0
 
@@ -71,33 +67,41 @@ def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say, *, agree:
     if not found.job:
         raise StateError(f"the Job {found.name} can't be read: ask for a Role that allows it")
     kubernetes = changed(kubernetes, namespace=found.job.namespace)
-    one, change = _prepare(kubernetes, found, asked, say)
-    is_live = bool(one.job) and "deletionTimestamp" not in one.job["metadata"]
-    version = json.loads(kubernetes.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
-    plan = planned.render(one.release, found.job.namespace, change, version)
-    differences = list(planned.changes(one.job, plan.record)) if is_live else []
-    if differences and not one.job["spec"].get("suspend"):
-        # these refusals need no upgrade that is tried out, which takes seconds
+    with _interrupted("nothing has changed"):
+        one, change = _prepare(kubernetes, found, asked, say)
+        is_live = bool(one.job) and "deletionTimestamp" not in one.job["metadata"]
+        version = json.loads(kubernetes.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
+        plan = planned.render(one.release, found.job.namespace, change, version)
+        differences = list(planned.changes(one.job, plan.record)) if is_live else []
+        if differences and not one.job["spec"].get("suspend"):
+            # these refusals need no upgrade that is tried out, which takes seconds
+            planned.check(found.name, one.release, differences, plan.values)
+        refused = revisions.is_refused(kubernetes, one.release, change) if is_live else None
+    with _interrupted("run the same command again, which goes on from there"):
+        if is_live and not refused and not one.is_half:
+            revisions.upgrade(kubernetes, one.release, change)
+            say(f"{found.name}: the live Job takes these values, so its pods stay")
+            return
+        if refused and not differences:
+            raise refused
         planned.check(found.name, one.release, differences, plan.values)
-    refused = revisions.is_refused(kubernetes, one.release, change) if is_live else None
-    if is_live and not refused and not one.is_half:
-        revisions.upgrade(kubernetes, one.release, change)
-        say(f"{found.name}: the live Job takes these values, so its pods stay")
-        return
-    if refused and not differences:
-        raise refused
-    planned.check(found.name, one.release, differences, plan.values)
-    if refused or not is_live:
-        check_admission(kubernetes, plan.jobs)
-        if refused:
-            say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
-        if is_live:
-            if _tell_jobs(one, asked.grace):
+        if refused or not is_live:
+            check_admission(kubernetes, plan.jobs)
+            if refused:
+                say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
+            if is_live and _tell_jobs(one, asked.grace):
                 agree(f"Replace {found.name}?", False)
-            with streams.waiting():
-                _settle(one, asked.grace)
-        remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)
-    _make(one, change, asked.timeout)
+            _take_away(one, asked.grace, is_live=is_live)
+        _make(one, change, asked.timeout)
+
+
+@contextmanager
+def _interrupted(way_out: str) -> Iterator[None]:
+    """Say more than that Ctrl-C was pressed. Raises Interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted: {way_out}") from None
 
 
 def _prepare(kubernetes: Kubernetes, found: Found, asked: Asked, say: Say) -> tuple[Replacement, Change]:
@@ -139,49 +143,13 @@ def _tell_jobs(one: Replacement, grace: float | None) -> bool:
     return leaving.tell(one.cluster.name, going, "its nodes", Fate(time_left, again, otherwise, WORK_FATE), one.say)
 
 
-def _settle(one: Replacement, grace: float | None) -> None:
-    """Stop the queue, and wait for the jobs, or put them back. Raises StateError when the lead does not answer."""
-    lead = one.lead
-    if not (lead and lead.is_running):
-        return  # no queue runs
-    end = None if grace is None else time.monotonic() + grace
-    told = None
-    while True:
-        # also the shortest one is enough for a job that got its nodes just before the queue was stopped
-        left = QUESTION_SECONDS if end is None else min(QUESTION_SECONDS, max(LISTED_SECONDS, end - time.monotonic()))
-        count = _ask(one, lead, "wait", left)["running"]
-        if not count or (end is not None and time.monotonic() >= end):
-            break
-        if count != told:
-            text = f"{one.cluster.name}: the queue is stopped, {count} running jobs may end; --grace limits that"
-            one.say(Step(text, "stopped"))
-        told = count
-    if not count:
-        return
-    answer = _ask(one, lead, "end", QUESTION_SECONDS)
-    for job, copy in answer["copies"].items():
-        one.say(f"{one.cluster.name}: job {job} runs again as {copy}")
-    for job in answer["lost"]:
-        one.say(f"{one.cluster.name}: job {job} is cancelled: it may not run again")
-
-
-def _ask(one: Replacement, lead: Lead, action: str, seconds: float) -> dict[str, Any]:
-    """Ask the lead, several times if it does not answer. Raises StateError."""
-    words = program_words(lead, action, f"{seconds:.1f}")
-    for attempt in range(TRIES):
-        try:
-            answer: dict[str, Any] = json.loads(ask(one.kubernetes, lead.pod, "queue that is stopped", words))
-        except (KubernetesError, SilentError, ValueError) as error:
-            if attempt == TRIES - 1:
-                why = getattr(error, "reason", str(error))
-                raise StateError(
-                    f"the lead of {one.cluster.name} does not answer, and nothing has changed, but its queue may be "
-                    f"stopped: {why}; try again"
-                ) from None
-            time.sleep(RETRY_SECONDS)
-        else:
-            return answer
-    raise AssertionError
+def _take_away(one: Replacement, grace: float | None, *, is_live: bool) -> None:
+    """Remove the Jobs; from a live one after its jobs have ended, or are put back."""
+    with held_queue(one.cluster, one.job, one.lead if is_live else None) as queue:
+        if queue:
+            with streams.waiting():
+                queue.settle(grace, one.say)
+        remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)
 
 
 # The Jobs -----------------------------------------------------------------------------------------------------

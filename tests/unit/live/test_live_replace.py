@@ -1,5 +1,6 @@
 """The steps of `minicluster replace`, by what is there and whether the live Job takes the values."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +40,11 @@ def test_replace_removes_a_job_only_if_it_refuses_the_values(
     kubernetes, found = Kubernetes(namespace="lab"), SimpleNamespace(name="mini", job=SimpleNamespace(namespace="lab"))
     cluster = Cluster(kubernetes, "mini")
     live = suspended if is_live else {}
-    one = replace.Replacement(kubernetes, cluster, "mini", live, None, 1, is_half, print)
+    lead: Any = SimpleNamespace()
+    one = replace.Replacement(kubernetes, cluster, "mini", live, lead, 1, is_half, print)
+    queue = SimpleNamespace(settle=step("settle"))
+    monkeypatch.setattr(replace, "held_queue", lambda _cluster, _job, lead: nullcontext(lead and queue))
+    monkeypatch.setattr(replace, "_tell_jobs", lambda *_: False)
     plan = SimpleNamespace(record={}, values={}, jobs=[])
     monkeypatch.setattr(Kubernetes, "kubectl", lambda *_, **__: '{"serverVersion": {"gitVersion": "v1.36.0"}}')
     monkeypatch.setattr(replace, "find", lambda *_: found)
@@ -51,7 +56,6 @@ def test_replace_removes_a_job_only_if_it_refuses_the_values(
     monkeypatch.setattr(replace.revisions, "upgrade", step("upgrade"))
     for name, where in (
         ("admission", "check_admission"),
-        ("settle", "_settle"),
         ("remove", "remove"),
         ("make", "_make"),
     ):

@@ -1,19 +1,22 @@
-"""settle.py wait|end SECONDS: stops the queue before a MiniCluster is replaced, and waits for its jobs or ends them.
+"""settle.py: keeps the queue stopped before a MiniCluster is replaced, for as long as the client is there.
 
-``wait`` returns when no job runs, or after SECONDS. ``end`` puts the running jobs back into the queue and cancels them;
-it leaves alone the cluster's own work, which the next lead submits again. Prints a JSON object: the number of jobs that
-are still ``running``, the ``copies`` of those that run again by their names, and the ``lost``, which can't run again.
-The stop is not stored: the next lead's queue runs, unless somebody had stopped it.
+Each reply is a JSON object on a line: how many jobs are ``running``, and whether that is ``settled``. The client may
+send ``{"end": true}``: the running jobs go back into the queue and are cancelled, and the reply has the ``copies`` of
+those that run again, by their names, and the ``lost``, which can't; or ``{"start": true}``: the queue goes on, and the
+reply is ``started``. It goes on, too, when the client is gone, however that ended. The cluster's own work is left
+alone: the next lead submits it again. The stop is not stored: the next lead's queue runs, if nobody had stopped it.
 Sent with offers.py, state.py, requeue.py and again.py; runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import select
 import sys
 import time
 from contextlib import redirect_stdout, suppress
-from typing import Any
+from typing import Any, Iterator, TextIO
 
 import flux
 from again import Requeue
@@ -23,12 +26,37 @@ from state import jobs
 
 REPLACE_REASON = "minicluster: the MiniCluster is replaced"
 SETTLE_POLL_SECONDS = 0.2
+#: Seconds between two replies where nothing changes
+SETTLE_SIGN_SECONDS = 1.0
 
 
-def stop_queue(handle: Any) -> None:
-    """Let no more jobs start."""
-    stop = {"start": False, "all": True, "nocheckpoint": True, "reason": REPLACE_REASON}
-    handle.rpc("job-manager.queue-start", stop, nodeid=0).get()
+def queues(handle: Any) -> Iterator[tuple[dict[str, Any], bool, str]]:
+    """Yield how to name each queue, whether it runs, and the reason if not. Raises OSError."""
+    for name in handle.rpc("job-manager.queue-list", nodeid=0).get()["queues"] or [""]:
+        named = {"name": name} if name else {}
+        found = handle.rpc("job-manager.queue-status", named, nodeid=0).get()
+        reason = found.get("stop_reason", "")
+        yield named, bool(found.get("start", not reason)), reason
+
+
+def _turn(handle: Any, named: dict[str, Any], start: bool) -> None:
+    change = {**named, "start": start, "all": False, "nocheckpoint": True}
+    handle.rpc("job-manager.queue-start", change if start else {**change, "reason": REPLACE_REASON}, nodeid=0).get()
+
+
+def stop_queues(handle: Any) -> bool:
+    """Let no more jobs start; return whether any could. A queue that somebody stopped keeps its reason."""
+    running = [named for named, runs, _ in queues(handle) if runs]
+    for named in running:
+        _turn(handle, named, start=False)
+    return bool(running)
+
+
+def start_queues(handle: Any) -> None:
+    """Start the queues that are stopped by us, and by nobody since, such as a pod that was told to stop."""
+    for named, _, reason in queues(handle):
+        if reason == REPLACE_REASON:
+            _turn(handle, named, start=True)
 
 
 def running(handle: Any, works: dict[int, bool]) -> list[int]:
@@ -41,16 +69,6 @@ def running(handle: Any, works: dict[int, bool]) -> list[int]:
         if job not in works:
             works[job] = bool(own_attributes(lookup(handle, job)).get("work"))
     return [job for job in found if not works[job]]
-
-
-def wait_for_end(handle: Any, seconds: float, works: dict[int, bool]) -> int:
-    """Return how many jobs run, when none does or the seconds are over. Raises OSError."""
-    end = time.monotonic() + seconds
-    was_idle = False  # it looks twice: the scheduler may have given a job its nodes just before the stop
-    while ((left := len(running(handle, works))) or not was_idle) and time.monotonic() < end:
-        was_idle = not left
-        time.sleep(SETTLE_POLL_SECONDS)
-    return left
 
 
 def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
@@ -72,19 +90,55 @@ def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
     return {"copies": copies, "lost": [names[job] for job in found if not requeue.says(job)[0]]}
 
 
-def main(action: str, seconds: float) -> dict[str, Any]:
-    """Do the action; return what is printed. Raises OSError."""
-    handle = flux.Flux()
-    stop_queue(handle)
+def messages() -> Iterator[dict[str, Any]]:
+    """Yield what the client says, and {} each moment, until it is gone."""
+    rest = b""
+    while True:
+        yield {}
+        if not select.select([0], [], [], SETTLE_POLL_SECONDS)[0]:
+            continue
+        data = os.read(0, 1 << 16)
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        yield from map(json.loads, lines)
+
+
+def hold(handle: Any, out: TextIO) -> None:
+    """Keep the queue stopped, and tell of the jobs, until the client lets go or is gone. Raises OSError."""
+
+    def reply(**answer: Any) -> None:
+        out.write(json.dumps(answer) + "\n")
+        out.flush()
+
     works: dict[int, bool] = {}
-    ended = end_jobs(handle, works) if action == "end" else {"copies": {}, "lost": []}
-    return {**ended, "running": wait_for_end(handle, seconds, works)}
+    told, due, was_idle = None, 0.0, False
+    try:
+        for message in messages():
+            if "start" in message:
+                start_queues(handle)
+                reply(started=True)
+                return
+            if "end" in message:
+                reply(**end_jobs(handle, works))
+            # a queue that somebody starts is stopped again; a job may have got its nodes just before
+            has_stopped, count = stop_queues(handle), len(running(handle, works))
+            is_idle = not (has_stopped or count)
+            found = {"running": count, "settled": is_idle and was_idle}
+            was_idle = is_idle
+            if found != told or time.monotonic() >= due:
+                reply(**found)
+                told, due = found, time.monotonic() + SETTLE_SIGN_SECONDS
+    finally:
+        start_queues(handle)
 
 
 if __name__ == "__main__":
+    replies = sys.stdout
     with redirect_stdout(sys.stderr):  # of problems with copies
         try:
-            found = main(sys.argv[1], float(sys.argv[2]))
+            hold(flux.Flux(), replies)
+        except BrokenPipeError:
+            os._exit(1)  # the client is gone; a flush would complain
         except OSError as error:
             sys.exit(str(error))
-    print(json.dumps(found))
