@@ -28,7 +28,8 @@ def command(source: str, target: str, namespace: str, context: str, node: str, t
     TARGET is a folder, or ends with /, the copy is in it and has the name of SOURCE; the folder is made if it is
     missing. Otherwise TARGET is the name of the copy.
 
-    A PATH without a / at its start is relative to the working directory of the container. The image needs tar.
+    A PATH without a / at its start is relative to the working directory of the container. The image needs tar. A file
+    that changes meanwhile is copied with a warning.
 
     \b
     Examples:

@@ -1,11 +1,13 @@
 """The members of a tar archive that a copy writes or reads: which ones are copied, how many, and how far it is."""
 
+import os
 import shutil
 import tarfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from minicluster.errors import StateError
 from minicluster.plurals import counted
@@ -18,6 +20,17 @@ SHOWN_NAMES = 5
 SHOWN_SECONDS, SLOW_SECONDS = 0.25, 2.0
 
 
+#: What happens to a file that is read, in tar's words
+FILE_CHANGED, FILE_REMOVED = "file changed as we read it", "file removed before we read it"
+
+
+class FileChange(NamedTuple):
+    """A file that was written or removed while it was read."""
+
+    what: str  #: in tar's words
+    name: str
+
+
 @dataclass
 class Transfer:
     """A copy: what is copied, what is left out, and how far it is."""
@@ -28,21 +41,21 @@ class Transfer:
     is_folder: bool
     total: int = 0  #: bytes that are to come; 0 if that is not known
     names: list[str] = field(default_factory=list)  #: of what is left out, neither a file nor a folder
+    changed: list[FileChange] = field(default_factory=list)
     files: int = 0
     size: int = 0  #: bytes of these files
     _done: int = 0
     _begin: float = field(default_factory=time.monotonic)
     _shown: float = 0.0
 
-    def without_owner(self, member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        """Return a local file or folder as it is in the archive: there it belongs to the container's user."""
+    def takes(self, member: tarfile.TarInfo) -> bool:
+        """Return whether a local file is copied, and count it then. There it belongs to the container's user."""
         if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-            self.names.append(member.name)
-            return None
+            return False
         self.count(member)
         member.uid = member.gid = 0
         member.uname = member.gname = ""
-        return member
+        return True
 
     def count(self, member: tarfile.TarInfo) -> None:
         """Count a member that is copied."""
@@ -71,13 +84,17 @@ class Transfer:
         """Say what was copied, and name some of what was left out."""
         from rich.filesize import decimal  # noqa: PLC0415 - see terminal.py
 
-        more = len(self.names) - SHOWN_NAMES
         if self.names:
-            also = f" and {more} more" if more > 0 else ""
-            named = ", ".join(self.names[:SHOWN_NAMES])
-            self.say(f"left out, because they are neither files nor folders: {named}{also}")
+            self.say(f"left out, because they are neither files nor folders: {_some(self.names)}")
+        for what in dict.fromkeys(each.what for each in self.changed):
+            self.say(f"warning: {what}: {_some([each.name for each in self.changed if each.what == what])}")
         files = f"{counted(self.files, 'file')}, " if self.is_folder else ""
         self.say(well(f"copied {self.source} to {self.target}, {files}{decimal(self.size)}"))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN_NAMES
+    return ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 class Counted:
@@ -98,6 +115,43 @@ class Counted:
         data = self._stream.read(size)
         self._transfer.add(len(data))
         return data
+
+
+def add(archive: tarfile.TarFile, path: Path, name: str, transfer: Transfer, *, is_top: bool = True) -> None:
+    """Add a local file or folder to an archive. What is below it may be written or removed meanwhile."""
+    try:
+        member = archive.gettarinfo(path, name)
+        below = sorted(path.iterdir()) if member and member.isdir() else []
+        file = path.open("rb") if member and member.isreg() else None
+    except FileNotFoundError:
+        if is_top:
+            raise
+        transfer.changed.append(FileChange(FILE_REMOVED, name))
+        return
+    if not (member and transfer.takes(member)):
+        transfer.names.append(name)
+    elif file:
+        with file:
+            archive.addfile(member, cast("IO[bytes]", _Padded(file)))
+            end = os.fstat(file.fileno())
+        if (end.st_size, end.st_mtime) != (member.size, member.mtime):
+            transfer.changed.append(FileChange(FILE_CHANGED, name))
+    else:
+        archive.addfile(member)
+    for each in below:
+        add(archive, each, f"{name}/{each.name}", transfer, is_top=False)
+
+
+class _Padded:
+    """A file that goes on with zeros where it has become shorter, as GNU tar writes it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """Read a file."""
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes."""
+        return self._file.read(size).ljust(size, b"\0")
 
 
 def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, above: int, goal: Path, transfer: Transfer) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
-from minicluster import lines, streams
+from minicluster import streams
 from minicluster.cluster.find import broker_pods
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
@@ -24,12 +24,13 @@ from minicluster.errors import StateError
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.lead.ask import program_words
 from minicluster.lead.program import first_line
-from minicluster.live.archive import Counted, Transfer, extract
+from minicluster.live.archive import Counted, FileChange, Transfer, add, extract
 from minicluster.live.lookup import refusals
 from minicluster.live.run import run_program
+from minicluster.live.tar_messages import read_failure
 from minicluster.streams import Say
 from minicluster.terminal import well
-from minicluster.tool import NOISE, CommandError
+from minicluster.tool import CommandError
 
 #: Prints what the first path is, and then what has the name of the third word in it: folder, file or nothing. Says when
 #: tar is missing, or the second path is no folder. With a fourth word a folder is made if there is nothing, and the
@@ -42,8 +43,8 @@ for path in "$1" "$1/$3"; do
   if [ -d "$path" ]; then echo folder; elif [ -e "$path" ]; then echo file; else echo nothing; fi
 done
 """
-#: What GNU tar says that explains no failure
-TAR_NOTES = ("tar: Removing leading ", "tar: Exiting with failure status", "tar: Error is not recoverable")
+#: Runs tar with words that are not translated
+TAR = ("sh", "-c", 'LC_ALL=C.UTF-8 exec tar "$@"', "sh")
 BROKEN = "the connection to the pod broke: run it again"
 
 
@@ -77,7 +78,7 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
     transfer = Transfer(source, _named(node, posixpath.join(folder, name)), say, is_folder, _size(source))
     with (
         streams.waiting(),
-        place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as process,
+        place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as (process, _),
     ):
         assert process.stdin  # noqa: S101 - a pipe
         counted = cast("IO[bytes]", Counted(process.stdin, transfer))
@@ -86,7 +87,7 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
             suppress(BrokenPipeError),
             tarfile.open(fileobj=counted, mode="w|", format=tarfile.GNU_FORMAT) as archive,
         ):
-            archive.add(os.path.realpath(source), name, filter=transfer.without_owner)
+            add(archive, Path(source).resolve(), name, transfer)
     transfer.tell()
     return folder, name
 
@@ -106,7 +107,7 @@ def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: S
     words = ("-cf", "-", "-C", place.path, ".") if kind == "folder" else ("-chf", "-", "-C", parent, f"./{name}")
     above = 0 if kind == "folder" else 1
     transfer, is_whole = Transfer(_named(node, place.path), str(goal), say, kind == "folder"), True
-    with streams.waiting(), place.tar(words=words, stdout=subprocess.PIPE) as process:
+    with streams.waiting(), place.tar(words=words, stdout=subprocess.PIPE) as (process, changed):
         assert process.stdout  # noqa: S101 - a pipe
         counted = cast("IO[bytes]", Counted(process.stdout, transfer))
         try:
@@ -119,6 +120,7 @@ def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: S
             pass
     if not is_whole:
         raise StateError(f"{path}: {BROKEN}")
+    transfer.changed += changed
     transfer.tell()
 
 
@@ -130,8 +132,11 @@ def _named(node: Node, path: str) -> str:
 def _size(source: str) -> int:
     """Return the bytes of a local file, or of the files in a folder."""
     path = Path(source)
-    paths = path.rglob("*") if path.is_dir() else [path]
-    return sum(each.lstat().st_size for each in paths if each.is_file())
+    size = 0
+    for each in path.rglob("*") if path.is_dir() else [path]:
+        with suppress(FileNotFoundError):  # somebody removes it just now
+            size += each.stat().st_size if each.is_file() else 0
+    return size
 
 
 def _refuse_name(target: str, own: str, where: str) -> None:
@@ -192,13 +197,19 @@ class _Place:
         return kind, inner, "homeless" not in said
 
     @contextmanager
-    def tar(self, *options: str, words: tuple[str, ...], **pipe: int) -> Iterator[subprocess.Popen[bytes]]:
-        """Run tar there. Raises StateError if it fails."""
-        line = self.kubernetes.words(*self.node.pod.exec_words(*options), "tar", *words)
+    def tar(
+        self, *options: str, words: tuple[str, ...], **pipe: int
+    ) -> Iterator[tuple[subprocess.Popen[bytes], list[FileChange]]]:
+        """Run tar there, and give it with the files that changed meanwhile, known at its end.
+
+        Raises StateError if it fails.
+        """
+        line = self.kubernetes.words(*self.node.pod.exec_words(*options), *TAR, *words)
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **pipe}
+        changed: list[FileChange] = []
         with tempfile.TemporaryFile() as said, subprocess.Popen(line, stderr=said, **pipes) as process:  # noqa: S603
             try:
-                yield process
+                yield process, changed
             except BaseException:
                 process.kill()
                 raise
@@ -206,13 +217,9 @@ class _Place:
                 if process.stdin:
                     with suppress(OSError):  # tar has ended
                         process.stdin.close()
-            if process.wait():
-                raise self._error(said)
-
-    def _error(self, said: IO[bytes]) -> StateError:
-        said.seek(0)
-        text = said.read().decode(errors="replace")
-        told = (line for line in lines.split(text) if not (NOISE.match(line) or line.startswith(TAR_NOTES)))
-        why = next((line.removeprefix("error: ") for line in told if line.strip()), BROKEN)
-        way = ": ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else ""
-        return StateError(f"{self.given}: {why}{way}")
+            if code := process.wait():
+                said.seek(0)
+                found, why = read_failure(said.read(), code)
+                if not found:
+                    raise StateError(f"{self.given}: {why or BROKEN}")
+                changed += found

@@ -1,6 +1,7 @@
 """``minicluster copy``: which side is remote, names of all kinds, what is left out, and errors of tar and kubectl."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -190,7 +191,7 @@ def test_pipes_are_left_out(kubectl: Kubectl, here: Path, pod_folder: Path) -> N
     done = kubectl.run("copy", "mine", f"mini:{pod_folder}")
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("minicluster: left out, because they are neither files nor folders: mine/pipe")
-    assert done.err.endswith(f" and 2 more\nminicluster: copied mine to mini-0:{pod_folder}/mine, 0 files, 0 bytes\n")
+    assert done.err.endswith(f" and 3 more\nminicluster: copied mine to mini-0:{pod_folder}/mine, 0 files, 0 bytes\n")
     assert tree(pod_folder) == {"mine": "/"}
 
 
@@ -291,10 +292,16 @@ def test_an_image_without_tar_is_named(kubectl: Kubectl, here: Path) -> None:
             "tar: why",
         ),
         (f"echo '{REFUSED}' >&2; exit 1", f"{REFUSED}: ask for a Role that allows it"),
+        (
+            "echo 'tar: ./a: file changed as we read it' >&2; echo 'tar: ./b: Permission denied' >&2; exit 1",
+            "tar: ./b: Permission denied",
+        ),
+        ("echo 'tar: ./a: Cannot stat: No such file' >&2; exit 2", "tar: ./a: Cannot stat: No such file"),
+        ("echo 'tar: short read' >&2; exit 1", "a file became shorter while tar read it: run it again"),
         ("exit 1", BROKEN),
         ("exit 0", BROKEN),
     ],
-    ids=["tar", "forbidden", "silent", "empty"],
+    ids=["tar", "forbidden", "changed and denied", "absent", "short", "silent", "empty"],
 )
 def test_a_tar_that_fails_is_an_error_of_one_line(kubectl: Kubectl, here: Path, script: str, why: str) -> None:
     (here / "mine").write_text("x" * 500_000)
@@ -302,6 +309,63 @@ def test_a_tar_that_fails_is_an_error_of_one_line(kubectl: Kubectl, here: Path, 
     assert kubectl.run("copy", "mini:/etc", "a") == Done(1, "", say(f"/etc: {why}"))
     if script != "exit 0":
         assert kubectl.run("copy", "mine", "mini:/tmp") == Done(1, "", say(f"/tmp: {why}"))
+
+
+#: GNU tar, and what changes the file that it reads
+CHANGING = "/bin/tar --sort=name --checkpoint=1 --checkpoint-action=exec='{}' \"$@\""
+BUSYBOX = "echo \"tar: {}\" >&2; echo 'tar: error exit delayed from previous errors' >&2; exit 1"
+
+
+@pytest.mark.parametrize(
+    ("script", "warning"),
+    [
+        (CHANGING.format("echo more >>{0}/log"), "file changed as we read it: ./log"),
+        (CHANGING.format(": >{0}/log"), r"file shrank by \d+ bytes; padding with zeros: ./log"),
+        (CHANGING.format("rm -f {0}/small"), "file removed before we read it: ./small"),
+        ('/bin/tar "$@"; ' + BUSYBOX.format("./a b: No such file or directory"), "no such file or directory: ./a b"),
+        ('/bin/tar "$@"; ' + BUSYBOX.format("can't open './a': No such file or directory"), "no .* directory: ./a"),
+    ],
+    ids=["grows", "shrinks", "goes", "busybox lists", "busybox opens"],
+)
+def test_a_file_of_the_pod_that_changes_meanwhile_is_copied_with_a_warning(
+    kubectl: Kubectl, here: Path, pod_folder: Path, script: str, warning: str
+) -> None:
+    (pod_folder / "log").write_bytes(b"x" * 1_000_000)
+    (pod_folder / "small").write_text("small")
+    kubectl.tool("tar", script.format(pod_folder))
+    done = kubectl.run("copy", f"mini:{pod_folder}", "a")
+    assert (done.code, done.out) == (0, "")
+    *told, last = done.err.splitlines()
+    # the folder of a file that is removed has changed, too
+    assert [line for line in told if re.fullmatch(f"minicluster: warning: {warning}", line)]
+    assert re.fullmatch(rf"minicluster: copied mini-0:{pod_folder} to a, [12] files?, 1.0 MB", last)
+    assert (here / "a" / "log").stat().st_size == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        ("echo more >>{0}/log", "file changed as we read it: mine/log"),
+        (": >{0}/log", "file changed as we read it: mine/log"),
+        ("rm {0}/small", "file removed before we read it: mine/small"),
+        ("rm -r {0}/other", "file removed before we read it: mine/other"),
+    ],
+    ids=["grows", "shrinks", "goes", "a folder goes"],
+)
+def test_a_file_here_that_changes_meanwhile_is_copied_with_a_warning(
+    kubectl: Kubectl, here: Path, pod_folder: Path, change: str, warning: str
+) -> None:
+    (here / "mine" / "other").mkdir(parents=True)
+    (here / "mine" / "log").write_bytes(b"x" * 1_000_000)
+    (here / "mine" / "small").write_text("small")
+    # once the first block is there, the first file is being read, and the pipe takes only a part of it
+    first = "dd bs=512 count=1 of=first 2>/dev/null"
+    kubectl.tool("tar", f'{first}; {change.format(here / "mine")}; cat first - | /bin/tar "$@"')
+    done = kubectl.run("copy", "mine", f"mini:{pod_folder}")
+    files = "1 file" if "small" in warning else "2 files"
+    said = (f"warning: {warning}", f"copied mine to mini-0:{pod_folder}/mine, {files}, 1.0 MB")
+    assert done == Done(0, "", say(*said))
+    assert (pod_folder / "mine" / "log").stat().st_size == 1_000_000
 
 
 @pytest.mark.usefixtures("here")
