@@ -35,7 +35,10 @@ def delete(kubernetes: KubePort, name: str, seconds: float, say: Say, agree: Agr
     try:
         helm.uninstall(kubernetes, release, seconds)
     except ToolError as error:
-        raise ToolError(f"{release} is not removed yet: {helm.explain(error)}; run the same command again") from None
+        if contents.read(kubernetes, release) is not None:  # else another client has removed it meanwhile
+            raise ToolError(
+                f"{release} is not removed yet: {helm.explain(error)}; run the same command again"
+            ) from None
     for cluster in there.clusters:
         _wait_for_pods(kubernetes, cluster, seconds)
     say(f"{release} is removed from {kubernetes}")

@@ -76,10 +76,10 @@ def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say, *, agree:
         if differences and not one.job["spec"].get("suspend"):
             # these refusals need no upgrade that is tried out, which takes seconds
             planned.check(found.name, one.release, differences, plan.values)
-        refused = revisions.is_refused(kubernetes, one.release, change) if is_live else None
+        refused = revisions.is_refused(kubernetes, one.release, change, say) if is_live else None
     with _interrupted("run the same command again, which goes on from there"):
         if is_live and not refused and not one.is_half:
-            revisions.upgrade(kubernetes, one.release, change)
+            revisions.upgrade(kubernetes, one.release, change, say)
             say(f"{found.name}: the live Job takes these values, so its pods stay")
             return
         if refused and not differences:
@@ -159,7 +159,7 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
     """Upgrade, and wait for the quorum; else roll back. Raises StateError then."""
     name, kubernetes = one.cluster.name, one.kubernetes
     try:
-        revisions.replace(kubernetes, one.release, change, one.before)
+        revisions.replace(kubernetes, one.release, change, one.before, one.say)
         _wait(one, timeout)
     except MiniClusterError as error:
         one.say(f"{name}: {error}: revision {one.before} comes back")

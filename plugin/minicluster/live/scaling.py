@@ -75,7 +75,7 @@ def scale(  # noqa: PLR0913 - one has a default
         what = f"{found.name} in namespace {job['metadata']['namespace']}{f', group {group}' if group else ''}"
         with streams.waiting():
             say(Step(f"{what}: size {nodes.size} -> {size}", is_quiet=True))
-            resize(kubernetes, release, size, group)
+            resize(kubernetes, release, size, group, say)
             _end_with_release(cluster, job, release)
         say(f"{what}: size {nodes.size} -> {size}")
     if size is not None and seconds is not None:

@@ -1,6 +1,7 @@
 """A release that is asked for in words, such as `--image` and `--nodes`, on top of a user's values."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -10,6 +11,9 @@ from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.render.model import may_run_flux
 from minicluster.render.stream import parse, split
+
+#: What Helm says of a name that a release has, also one that another client installs at this moment
+TAKEN = re.compile("cannot re-?use a name|release: already exists")
 
 
 @dataclass(frozen=True)
@@ -97,4 +101,10 @@ def run_install(kubernetes: KubePort, words: Sequence[str], values: Mapping[str,
     try:
         kubernetes.helm(*words, stdin="" if values is None else helm.values_text(values))
     except ToolError as error:
+        name = words[1]
+        if TAKEN.search(str(error)):
+            raise ToolError(
+                f"there is a release {name} in {kubernetes} already: take another name, or remove it by "
+                f"`minicluster delete {name}`"
+            ) from None
         raise ToolError(helm.explain(error)) from None

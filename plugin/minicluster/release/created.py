@@ -1,6 +1,5 @@
 """A MiniCluster for everyday work: the values that the words of `minicluster create` become."""
 
-import re
 import shlex
 import tempfile
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minicluster import yamlio
-from minicluster.errors import SpecError, ToolError
+from minicluster.errors import SpecError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.asked import (
@@ -100,15 +99,7 @@ def install(kubernetes: KubePort, asked: Created) -> str:
     """Install the release; return the command line that did it, for a shell. Raises ToolError."""
     helm.check_name(asked.name)
     words = words_of_install(asked, value_words(asked))
-    try:
-        run_install(kubernetes, words, asked.values or None)
-    except ToolError as error:
-        if re.search("cannot re-?use a name", str(error)):
-            raise ToolError(
-                f"there is a release {asked.name} in {kubernetes} already: take another name, or remove it by "
-                f"`minicluster delete {asked.name}`"
-            ) from None
-        raise
+    run_install(kubernetes, words, asked.values or None)
     return command_line(kubernetes, words)
 
 

@@ -9,6 +9,8 @@ from minicluster.errors import ToolError
 from minicluster.kube.port import KubePort
 from minicluster.names import CHART_NAME
 from minicluster.release import helm
+from minicluster.release.busy import in_turn
+from minicluster.streams import Say
 from minicluster.tool import CommandError
 
 
@@ -25,17 +27,18 @@ def check_own_chart(kubernetes: KubePort, release: str) -> None:
         )
 
 
-def resize(kubernetes: KubePort, release: str, size: int, group: str = "") -> None:
+def resize(kubernetes: KubePort, release: str, size: int, group: str, say: Say) -> None:
     """Change the size of a release of our chart, or that of a group, and keep all other values.
 
     Raises ToolError when Helm or the chart refuses.
     """
-    try:
-        change = _groups(kubernetes, release, group, size) if group else ("--set", f"size={size}")
-        words = ("--reuse-values", *change, "--post-renderer", "minicluster")
+
+    def change() -> None:
+        values = _groups(kubernetes, release, group, size) if group else ("--set", f"size={size}")
+        words = ("--reuse-values", *values, "--post-renderer", "minicluster")
         kubernetes.helm("upgrade", release, str(helm.CHART), *words)
-    except CommandError as error:
-        raise ToolError(helm.explain(error)) from None
+
+    in_turn(release, change, say)
 
 
 def _groups(kubernetes: KubePort, release: str, group: str, size: int) -> tuple[str, str]:

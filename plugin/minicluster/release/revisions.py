@@ -14,7 +14,8 @@ from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort
 from minicluster.names import CHART_NAME
 from minicluster.release import helm
-from minicluster.tool import CommandError
+from minicluster.release.busy import BusyError, in_turn
+from minicluster.streams import Say
 
 REVISION_MARK = "minicluster replace, before it revision "
 #: Statuses of revisions that Helm has finished, and of one whose Helm was killed
@@ -101,28 +102,27 @@ def read_values(kubernetes: Kubernetes, release: str) -> dict[str, Any]:
     return json.loads(kubernetes.helm("get", "values", release, "--output=json")) or {}
 
 
-def upgrade(kubernetes: Kubernetes, release: str, change: Change, *options: str) -> None:
+def upgrade(kubernetes: Kubernetes, release: str, change: Change, say: Say, *options: str) -> None:
     """Upgrade a release with this package's chart. Raises ToolError."""
     words = ("upgrade", release, str(helm.CHART), *change.words, "--post-renderer", "minicluster", *options)
-    try:
-        kubernetes.helm(*words, stdin=change.text)
-    except CommandError as error:
-        raise ToolError(helm.explain(error)) from None
+    in_turn(release, lambda: kubernetes.helm(*words, stdin=change.text), say)
 
 
-def is_refused(kubernetes: Kubernetes, release: str, change: Change) -> ToolError | None:
-    """Return why an upgrade would be refused, without `upgrade.replace`; None if it would not."""
+def is_refused(kubernetes: Kubernetes, release: str, change: Change, say: Say) -> ToolError | None:
+    """Return why an upgrade would be refused, without `upgrade.replace`; None if it would not. Raises BusyError."""
     try:
-        upgrade(kubernetes, release, change, "--dry-run=server", "--set=upgrade.replace=false")
+        upgrade(kubernetes, release, change, say, "--dry-run=server", "--set=upgrade.replace=false")
+    except BusyError:
+        raise
     except ToolError as error:
         return error
     return None
 
 
-def replace(kubernetes: Kubernetes, release: str, change: Change, before: int) -> None:
+def replace(kubernetes: Kubernetes, release: str, change: Change, before: int, say: Say) -> None:
     """Upgrade a release whose Jobs are gone, which makes them anew. Raises ToolError."""
     # the hooks of upgrade.replace do what is done already
-    upgrade(kubernetes, release, change, f"--description={REVISION_MARK}{before}", "--no-hooks")
+    upgrade(kubernetes, release, change, say, f"--description={REVISION_MARK}{before}", "--no-hooks")
 
 
 def roll_back(kubernetes: Kubernetes, release: str, number: int) -> None:

@@ -178,7 +178,7 @@ def test_a_resize_of_a_group_gives_helm_the_whole_list(monkeypatch: pytest.Monke
         return json.dumps(answers.get(words[1]))
 
     monkeypatch.setattr(Kubernetes, "helm", helm)
-    resize(Kubernetes(), "mini", 4, "spot")
+    resize(Kubernetes(), "mini", 4, "spot", print)
     option, values = asked[-1][4:6]
     assert (option, json.loads(values.removeprefix("groups="))) == (
         "--set-json",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
 from minicluster.live.listing import find_all, table
-from minicluster.release import helm
+from minicluster.release import busy, helm
 from screens import look
 from status_samples import CREATED, NOW, SETTINGS, ended, flux, job, pod, suspended, waiting
 
@@ -95,6 +95,28 @@ def test_scale_ends_with_a_release_that_was_uninstalled_meanwhile(
     assert done == (Done(1, "", gone) if removes else Done(0, "", say("mini in namespace lab: size 2 -> 4")))
     last = (kubectl.folder / "helm.asked").read_text().splitlines()[-1]
     assert last.endswith("uninstall mini") == removes
+
+
+@pytest.mark.parametrize(
+    "said", ["another operation (install/upgrade/rollback) is in progress", "release: already exists"]
+)
+def test_scale_waits_for_another_client_that_changes_the_release(kubectl: Kubectl, said: str) -> None:
+    """The same for a Helm that was killed, until it is taken for one."""
+    once = 'case "$*" in *upgrade*) [ -e "$0.once" ] || { touch "$0.once"; echo "$BUSY" >&2; exit 1; } ;; esac'
+    kubectl.tool("helm", f"BUSY='Error: UPGRADE FAILED: {said}'\n{once}\n{HELM}")
+    kubectl.has(configmap=None)
+    waits = "mini: another client changes it; this change comes after that"
+    changed = "mini in namespace lab: size 4 -> 5"
+    assert kubectl.run("scale", "mini", "5") == Done(0, "", say(waits, changed))
+
+
+def test_scale_says_how_to_end_what_a_killed_helm_has_begun(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(busy, "KILLED_SECONDS", 0)
+    said = "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress"
+    kubectl.tool("helm", f"case $* in *upgrade*) echo '{said}' >&2; exit 1 ;; esac{HELM}")
+    kubectl.has(configmap=None)
+    why = "the release mini is being changed by another client for 0 s, or a Helm was killed while it did that"
+    assert kubectl.run("scale", "mini", "5") == Done(1, "", say(f"{why}: `helm rollback mini` ends it"))
 
 
 @pytest.mark.parametrize(

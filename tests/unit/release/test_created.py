@@ -82,7 +82,12 @@ def test_the_command_line_is_one_for_a_shell(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    "said", ["cannot re-use a name that is still in use", "cannot reuse a name that is still in use"]
+    "said",
+    [
+        "cannot re-use a name that is still in use",
+        "cannot reuse a name that is still in use",
+        "release: already exists",
+    ],
 )
 def test_a_name_that_is_taken_is_refused_in_our_words(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     def fail(*_: object, **__: object) -> str:

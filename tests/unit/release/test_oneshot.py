@@ -140,4 +140,4 @@ def test_the_error_of_an_install_leaves_out_the_words_of_helm(monkeypatch: pytes
     said = "INSTALLATION FAILED: error on minicluster: size is 4, maxSize 2 [the rest of this line is Helm's]: x"
     FakeHelm(monkeypatch, CommandError("helm install", said))
     with pytest.raises(ToolError, match=r"^size is 4, maxSize 2$"):
-        oneshot.install(Kubernetes(), Oneshot(), [])
+        oneshot.install(Kubernetes(), Oneshot(), ["install", "demo"])

@@ -1,0 +1,29 @@
+"""The end of `minicluster delete`: another client may remove the release at the same time."""
+
+import pytest
+from fake_kube import FakeKube
+from minicluster.errors import ToolError
+from minicluster.live import deletion
+from minicluster.release.contents import Contents
+from minicluster.tool import CommandError
+
+THERE = Contents(is_ours=True, clusters=["mini"], others=[], kept=[])
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_release_that_another_client_has_removed_is_removed(monkeypatch: pytest.MonkeyPatch, is_gone: bool) -> None:
+    found, said = [THERE, None if is_gone else THERE], []
+
+    def fail(*_: object) -> None:
+        raise CommandError("helm uninstall", "uninstall: Release not loaded: mini: release: not found")
+
+    monkeypatch.setattr(deletion, "search", lambda *_: (None, set()))
+    monkeypatch.setattr(deletion.contents, "read", lambda *_: found.pop(0))
+    monkeypatch.setattr(deletion.helm, "uninstall", fail)
+    kube = FakeKube(namespace="lab")
+    if is_gone:
+        deletion.delete(kube, "mini", 1, said.append, lambda *_: None)
+        assert said == [f"mini is removed from {kube}"]
+    else:
+        with pytest.raises(ToolError, match=r"^mini is not removed yet: .*; run the same command again$"):
+            deletion.delete(kube, "mini", 1, said.append, lambda *_: None)
