@@ -6,6 +6,7 @@ import pytest
 from broker_clusters import Make
 from minicluster import yamlio
 from minicluster.convert import convert
+from minicluster.convert.mpijob import run_time
 from pmi_programs import PI, PROGRAM, mpi_job
 
 
@@ -44,3 +45,28 @@ def test_ranks_that_are_mapped_by_node_alternate(make: Make) -> None:
     assert sorted(cluster.lead.log.splitlines()) == [
         f"{rank} on 2 nodes, local {local}" for rank, local in enumerate([0, 0, 1, 1])
     ]
+
+
+#: Values of a variable for tasks 0 to 3 on two nodes, by the end of its name
+BY_TASK = {"LOCAL_RANK": "0101", "LOCALRANKID": "0101", "NODE_RANK": "0101", "RANK": "0123"}
+BY_TASK |= {"LOCAL_SIZE": "2222", "LOCALNRANKS": "2222", "SIZE": "4444"}
+
+
+def test_tasks_have_the_variables_of_the_mpirun_that_their_job_names(make: Make) -> None:
+    cluster = make({"size": 2, "logging": {"quiet": True}}, {"cores": 2}).start().wait_for_ready()
+    given = {item.here: item.names for item in run_time.ITEMS if item.here}
+    names = sorted(name for names in given.values() for name in names)
+    show = "; ".join(f"echo $FLUX_TASK_RANK {name} ${{{name}-none}}" for name in names)
+
+    def told(*options: str) -> dict[str, str]:
+        lines = cluster.lead.flux("run", "-N2", "-n4", *options, "sh", "-c", show).splitlines()
+        found: dict[str, str] = {}
+        for _, name, value in sorted(line.split() for line in lines):
+            found[name] = found.get(name, "") + value
+        return {name: value for name, value in found.items() if value != "none" * 4}
+
+    for options in ([], ["-o", "mpi=openmpi"], ["-o", "mpi=openmpi@5"], ["-o", "mpi=mpich"], ["-o", "mpi=intel"]):
+        option = " ".join(options).partition("@")[0].replace("intel", "mpich")
+        expected = {name for here, found in given.items() for name in found if "PMI-1" in here or f"`{option}`" in here}
+        ends = {name: next(values for end, values in BY_TASK.items() if name.endswith(end)) for name in expected}
+        assert told(*options) == ends

@@ -1,4 +1,4 @@
-"""A converted MPIJob on a real Kubernetes without mpi-operator: its ranks find each other by PMI-1."""
+"""A converted MPIJob on a real Kubernetes without mpi-operator: its ranks and its hosts are found."""
 
 from pathlib import Path
 
@@ -11,6 +11,10 @@ from real_cluster import IN_PODS
 from tools import tenant, testbed
 
 pytestmark = IN_PODS
+#: The second worker, as mpi-operator names it
+WORKER = f"{testbed.NAME}-worker-1.{testbed.NAME}"
+#: A program that reads what mpirun of MPICH tells it
+TELL = "bash -c 'echo $PMI_RANK: $MPI_LOCALRANKID of $MPI_LOCALNRANKS on $HOSTNAME'"
 QUOTED = "'" + PROGRAM.replace("'", "'\\''") + "'"
 
 
@@ -20,10 +24,14 @@ QUOTED = "'" + PROGRAM.replace("'", "'\\''") + "'"
     [
         (["mpirun", "-n", "4", "bash", "-c", PROGRAM], f"4 ranks: pi is {PI}\n"),
         (["bash", "-c", f"mpirun -n 2 bash -c {QUOTED}; echo done"], f"2 ranks: pi is {PI}\ndone\n"),
+        (
+            ["bash", "-c", f"until getent hosts {WORKER} > /dev/null; do sleep 1; done; mpirun -n 4 {TELL} | sort"],
+            "".join(f"{rank}: {rank % 2} of 2 on {testbed.NAME}-{rank // 2}\n" for rank in range(4)),
+        ),
     ],
-    ids=["mpirun", "shell"],
+    ids=["mpirun", "shell", "names and variables"],
 )
-def test_an_mpijob_computes_pi_over_two_pods(helm: object, tmp_path: Path, launcher: list[str], log: str) -> None:
+def test_an_mpijob_runs_over_two_pods(helm: object, tmp_path: Path, launcher: list[str], log: str) -> None:
     images = testbed.images()
     document = mpi_job(testbed.NAME, launcher, images["containers"][0], slotsPerWorker=2)
     (file,), _ = convert(yamlio.dump(document))

@@ -13,7 +13,9 @@ OPEN_MPI = (
     "mpiImplementation is OpenMPI: Open MPI 5 needs {}, without it each task is a world of its own; "
     "Open MPI 4 needs nothing"
 )
-BY_FLAGS = OPEN_MPI.format("flux.optionFlags: -opmi=pmix")
+BY_FLAGS = OPEN_MPI.format("-opmi=pmix in flux.optionFlags")
+#: Flags of the work of a job that names no other MPI, which gives tasks the variables of Open MPI's mpirun
+TOLD = {"flux": {"optionFlags": "-o mpi=openmpi"}}
 BY_RUN = OPEN_MPI.format("`flux run -opmi=pmix`")
 RUNS_ONCE = "mpiReplicaSpecs.Launcher.command runs once, on the first node; its mpirun is `flux run` now"
 

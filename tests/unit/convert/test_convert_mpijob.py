@@ -10,20 +10,22 @@ from hypothesis import strategies as st
 from minicluster import yamlio
 from minicluster.convert import convert
 from minicluster.errors import MiniClusterError
-from mpi_jobs import BY_FLAGS, converted, job, refused
+from mpi_jobs import BY_FLAGS, TOLD, converted, job, refused
 from support import front_door
 
 PI = ["mpirun", "-n", "2", "/home/mpiuser/pi"]
 RUNNER = {"name": "mpi", "image": "i", "command": ["/home/mpiuser/pi"], "cores": 1}
-PLAIN: dict[str, Any] = {"size": 2, "tasks": 2, "containers": [RUNNER]}
+PLAIN: dict[str, Any] = {"size": 2, "tasks": 2, "containers": [RUNNER]} | TOLD
 
 
 def test_the_smallest_job() -> None:
     assert converted(job(PI)) == (PLAIN, [BY_FLAGS], [])
 
 
-def test_mpich_and_intel_mpi_need_no_option() -> None:
-    assert converted(job(PI, mpiImplementation="MPICH")) == (PLAIN, [], [])
+@pytest.mark.parametrize(("mpi", "option"), [("MPICH", "mpich"), ("Intel", "intel")])
+def test_mpich_and_intel_mpi_find_their_ranks_by_pmi_1(mpi: str, option: str) -> None:
+    expected = PLAIN | {"flux": {"optionFlags": f"-o mpi={option}"}}
+    assert converted(job(PI, mpiImplementation=mpi)) == (expected, [], [])
 
 
 SSHD = ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]
@@ -94,7 +96,7 @@ def test_what_the_chart_has_no_field_for_is_in_the_pods_template() -> None:
         "volumes": pod["volumes"][:2],
     }
     assert values == PLAIN | {"pod": {"template": {"spec": template}}}
-    assert warnings == [BY_FLAGS]
+    assert warnings == ["the text of ConfigMap c is not seen: change names like a-worker-0 in it", BY_FLAGS]
 
 
 def test_fields_of_the_pod_and_plain_volumes_are_values() -> None:
@@ -194,7 +196,7 @@ def test_the_launcher_may_be_a_worker_too() -> None:
     del document["spec"]["mpiReplicaSpecs"]["Worker"]
     document["spec"]["runLauncherAsWorker"] = True
     values, warnings, _ = converted(document)
-    assert values == {"size": 1, "tasks": 1, "containers": [RUNNER | {"name": "lead", "command": ["pi"]}]}
+    assert values == {"size": 1, "tasks": 1, "containers": [RUNNER | {"name": "lead", "command": ["pi"]}]} | TOLD
     assert warnings == [BY_FLAGS]
 
 
@@ -362,6 +364,7 @@ def test_convert_prints_a_job_with_the_command_that_installs_it() -> None:
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == command + (
         "size: 2\ntasks: 2\ncontainers:\n- name: mpi\n  image: i\n  command:\n  - /home/mpiuser/pi\n  cores: 1\n"
+        "flux:\n  optionFlags: '-o mpi=mpich'\n"
     )
 
 

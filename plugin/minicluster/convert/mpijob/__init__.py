@@ -6,7 +6,7 @@ needs SSH, a launcher's pod or a file of hosts. Each field is taken out of the d
 
 from typing import Any
 
-from minicluster.convert.mpijob import job_pods, launcher, policy
+from minicluster.convert.mpijob import job_pods, launcher, pod_names, policy
 from minicluster.convert.part import Map, Part
 from minicluster.convert.report import Report
 from minicluster.errors import ConvertError
@@ -27,13 +27,15 @@ def values(name: str, given: Map, labels: Map, report: Report) -> Map:
     for key in ("sshAuthMountPath", "launcherCreationPolicy"):
         spec.fields.pop(key, None)
     found, words = job_pods.values(workers, first, name)
+    leads = int(spec.fields.get("runLauncherAsWorker") is True)
     found["size"] = _size(spec, workers)
     policy.convert(spec.make("runPolicy"), found)
     policy.queue(labels, found)
     launcher.convert(first, words, found, implementation, slots)
+    pod_names.rename(found, name, leads, report)
     refuse_rest(spec)
     if implementation == "OpenMPI":
-        way = "`flux run -opmi=pmix`" if found["containers"][0].get("launcher") else "flux.optionFlags: -opmi=pmix"
+        way = "`flux run -opmi=pmix`" if found["containers"][0].get("launcher") else "-opmi=pmix in flux.optionFlags"
         spec.warn("mpiImplementation", OF_OPEN_MPI.format(way))
     found = {key: found[key] for key in ("size", "tasks") if key in found} | found
     return {key: value for key, value in found.items() if value != {}}

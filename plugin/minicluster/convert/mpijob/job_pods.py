@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+from minicluster.convert.mpijob import run_time
 from minicluster.convert.mpijob.workers import Template
 from minicluster.convert.part import Map, Part
 from minicluster.errors import ConvertError
@@ -16,8 +17,8 @@ SAME_IN_PODS = (
 )
 #: Labels that mpi-operator gives its pods begin with this
 OF_KUBEFLOW = "training.kubeflow.org/"
-#: Variables that only mpi-operator's pods have
-OF_OPERATOR = re.compile(r"K_MPI_JOB_ROLE|OMPI_MCA_(?:orte|plm)_\w+|I_MPI_HYDRA_\w+|HYDRA_\w+")
+#: Values by which a launcher has no GPU
+HIDES_GPUS = ("", "none", "void", "-1")
 
 
 def values(workers: Part, launcher: Part, name: str) -> tuple[Map, list[str]]:
@@ -78,7 +79,9 @@ def _pod(template: Part, spec: Part, name: str) -> Map:
 
 def _add_launcher(spec: Part, lead: Part) -> None:
     """Add what the launcher's container has and the workers' lacks: variables and volumes, which the work may need."""
+    _refuse_containers(spec, lead)
     one, other = spec.items("containers")[0], lead.items("containers")[0]
+    _drop_own(other)
     _add(one, other, "env", "name")
     _add(one, other, "envFrom", "")
     added = _add(one, other, "volumeMounts", "mountPath")
@@ -94,13 +97,40 @@ def _add_launcher(spec: Part, lead: Part) -> None:
         one.fields["workingDir"] = other.get("workingDir")
     if other.get("image") != one.get("image"):
         other.warn("image", f"is dropped: the work runs in the workers' image, {one.get('image')}")
-    ignored = {"containers", "volumes", "restartPolicy"}
+    ignored = {"containers", "initContainers", "volumes", "restartPolicy"}
     differ = [key for key, value in lead.fields.items() if key not in ignored and spec.get(key) != value]
-    differ += ["containers[1]"] if len(lead.items("containers")) > 1 else []
     if differ:
         lead.warn(
             "", f"has {', '.join(differ)}, dropped: there is no launcher's pod, the work starts on the first node"
         )
+
+
+def _refuse_containers(spec: Part, lead: Part) -> None:
+    """Raise ConvertError for a container of the launcher's pod that the workers' pods lack."""
+    others = {"initContainers": lead.items("initContainers"), "containers": lead.items("containers")[1:]}
+    for key, found in others.items():
+        known = [one.fields for one in spec.items(key)]
+        gone = next((one for one in found if one.fields not in known), None)
+        if gone:
+            raise ConvertError(
+                f"{lead.path}.{key} has {gone.get('name')}, and there is no launcher's pod: drop it if it waits for "
+                "the workers, since the work starts when all nodes are up, or add it to "
+                f"{spec.path}.{key}: each pod runs it"
+            )
+
+
+def _drop_own(launcher: Part) -> None:
+    """Drop variables that are for mpirun itself, or hide GPUs: tasks run where the launcher does."""
+    kept = []
+    for item in launcher.items("env"):
+        name = item.text("name")
+        hides = name in run_time.OF_GPUS and not item.get("valueFrom") and item.text("value") in HIDES_GPUS
+        if name in run_time.OF_OPERATOR or hides:
+            launcher.note(f"env.{name}", "is dropped: it is for a launcher without tasks")
+        else:
+            kept.append(item.fields)
+    if launcher.items("env"):
+        launcher.fields["env"] = kept
 
 
 def _add(one: Part, other: Part, key: str, name: str) -> list[Part]:

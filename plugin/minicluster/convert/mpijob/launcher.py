@@ -8,7 +8,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from minicluster.convert.mpijob import job_pods, mpirun, options
+from minicluster.convert.mpijob import mpirun, options, run_time
 from minicluster.convert.mpijob.launch import Launch
 from minicluster.convert.mpijob.shell_calls import STARTERS, Call, Word, calls
 from minicluster.convert.part import Map, Part
@@ -36,6 +36,9 @@ def convert(launcher: Part, words: list[str], found: Map, implementation: str, s
         text = _shell_text(words)
         script = [_alone(words)] if text is None else calls(text)
         launches = [mpirun.parse(call.words, implementation) for call in script]
+        for launch in launches:
+            launch.flags.append(run_time.SHELL_OPTION[implementation])
+            _refuse_uses(launch)
         shapes = [_shape(launch, room) for launch in launches]
     except ConvertError as error:
         raise ConvertError(f"{launcher.path}: {error}") from None
@@ -52,6 +55,12 @@ def convert(launcher: Part, words: list[str], found: Map, implementation: str, s
         _report(launcher, launch, shape, room)
 
 
+def _refuse_uses(launch: Launch) -> None:
+    """Raise ConvertError for a program whose words need what is not given here."""
+    for word in (*launch.program, *launch.variables.values()):
+        run_time.refuse(word.raw, "mpirun's program")
+
+
 def _replaced(text: str, places: list[tuple[int, int]], runs: list[list[str]]) -> str:
     """Return a shell's text with other words at some places."""
     for (start, end), words in reversed(list(zip(places, runs, strict=True))):
@@ -62,9 +71,6 @@ def _replaced(text: str, places: list[tuple[int, int]], runs: list[list[str]]) -
 def _write_script(launcher: Part, found: Map, words: list[str]) -> None:
     """Write a shell's text that the lead runs once."""
     found["containers"][0] |= {"command": words, "launcher": True}
-    used = ", ".join(dict.fromkeys(job_pods.OF_OPERATOR.findall(words[-1])))
-    if used:
-        launcher.warn("command", f"uses {used}, which only mpi-operator's pods have")
     launcher.warn("command", "runs once, on the first node; its mpirun is `flux run` now")
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from minicluster.convert.mpijob import run_time
 from minicluster.errors import ConvertError
 
 #: Names by which MPIs are started
@@ -18,9 +19,9 @@ BEFORE_COMMANDS = {
 #: Commands that only print their words, or look them up
 TELLERS = {"echo", "printf", "which", "type", "hash"}
 SETS_SHELL_VARIABLE = re.compile(r"[A-Za-z_]\w*\+?=")
-#: What mpi-operator's launcher has, and no other pod: its file of hosts, and SSH to the workers
-HOSTS_OF_OPERATOR = re.compile(r"/etc/mpi/[\w.]+|(?<![\w./-])(?:ssh|scp)(?=\s)")
+#: SSH to the workers: a program, or in an expansion
 SSH = ("ssh", "scp")
+USES_SSH = re.compile(r"(?<![\w./-])(?:ssh|scp)(?=\s)")
 DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*[\\'\"\w]")
 MENTION = re.compile(r"(?<![\w./-])(?:[\w./-]*/)?(?:mpirun|mpiexec)\b")
@@ -69,9 +70,11 @@ def calls(text: str) -> list[Call]:
             leads = all(word.text == "exec" for word in words[:place])
             found.append(Call(words[place:], len(pieces) == 1 and leads and not has_redirect))
             continue
+        text = " ".join(word.raw for word in words)
         if name not in TELLERS:
             _refuse_hidden(words)
-        _refuse_hosts(words, name)
+        if name not in TELLERS or re.search(r"\$\(|`", text):
+            _refuse_uses(text, name)
     if not found:
         raise ConvertError("its shell text calls no mpirun, so the work is not known: call the program by mpirun")
     return found
@@ -87,15 +90,12 @@ def _refuse_hidden(words: list[Word]) -> None:
         )
 
 
-def _refuse_hosts(words: list[Word], name: str) -> None:
-    """Raise ConvertError for a command that needs what only mpi-operator's launcher has; ``name`` is its program."""
-    said = [] if name in TELLERS else [match[0] for word in words for match in HOSTS_OF_OPERATOR.finditer(word.raw)]
-    used = [name] if name in SSH else said
+def _refuse_uses(text: str, name: str) -> None:
+    """Raise ConvertError for a command that needs what is not given here; ``name`` is its program."""
+    used = [name] if name in SSH else USES_SSH.findall(text)
     if used:
-        raise ConvertError(
-            f"its shell text uses {used[0]}, which only mpi-operator's launcher has: drop it, since the work starts "
-            "when all nodes are up; `flux hostlist -e instance` prints their names"
-        )
+        raise ConvertError(f"its shell text uses {used[0]}, and no host here has SSH: {run_time.BY_HOSTLIST}")
+    run_time.refuse(text, "its shell text")
 
 
 def _program(words: list[Word]) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 
 from minicluster.convert.part import Map, Part
 from minicluster.errors import ConvertError
+from minicluster.names import INDEX
 
 SAME_IN_CONTAINERS = ("name", "image", "imagePullPolicy", "resources", "securityContext", "workingDir")
 SSH_PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
@@ -20,6 +21,8 @@ SOURCES = {
 #: Ports of SSH, as mpi-operator's images have it
 SSH_PORTS = (22, 2222)
 SSH_SERVER = re.compile(r"\bsshd\b|\bservice\s+ssh\b")
+#: Label by which mpi-operator numbers its workers
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
 SHELL_FREE = "there is no SSH here, and Flux's broker is what the container runs"
 
 
@@ -114,6 +117,7 @@ def _environment(container: Part) -> tuple[Map, list[Map]]:
         if is_secret:
             secrets[key] = dict(source)
         elif item.get("valueFrom") or "$(" in str(value):
+            _take_field(container, item)
             rest.append(item.fields)
         else:
             if re.search(r"(?<!\$)\$[A-Za-z_{]", str(value or "")):
@@ -121,6 +125,16 @@ def _environment(container: Part) -> tuple[Map, list[Map]]:
             plain[key] = "" if value is None else str(value).replace("$$", "$")
     found = {"environment": plain} if plain else {}
     return found | ({"secrets": secrets} if secrets else {}), rest
+
+
+def _take_field(container: Part, item: Part) -> None:
+    """Take the index of a pod where Kubernetes has it; report what else a pod has otherwise here."""
+    path = item.text("valueFrom.fieldRef.fieldPath")
+    if path == f"metadata.labels['{REPLICA_INDEX}']":
+        item.at("valueFrom.fieldRef").fields["fieldPath"] = f"metadata.labels['{INDEX}']"
+        container.note(f"env.{item.text('name')}", "is the index that Kubernetes gives the pod")
+    elif path == "metadata.name":
+        container.warn(f"env.{item.text('name')}", "ends with random characters here: the hostname ends with the index")
 
 
 def _source(volume: Map) -> Map:

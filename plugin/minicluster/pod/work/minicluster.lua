@@ -82,6 +82,34 @@ if gpus and shell.options["gpu-affinity"] ~= "off" then
 end
 if gpus then gpus:close() end
 
+-- What mpirun tells its tasks, by which programs choose their GPU or their part of the data. A job asks for it by
+-- -o mpi=NAME, as those of a converted MPIJob do: others would take themselves for children of mpirun. OMPI_UNIVERSE_SIZE
+-- is not here: with it, mpirun of Open MPI 4 refuses to start.
+local mpi = {
+    openmpi = {
+        OMPI_COMM_WORLD_RANK = "rank", OMPI_COMM_WORLD_SIZE = "size", OMPI_COMM_WORLD_NODE_RANK = "local_rank",
+        OMPI_COMM_WORLD_LOCAL_RANK = "local_rank", OMPI_COMM_WORLD_LOCAL_SIZE = "local_size",
+    },
+    -- PMI_RANK and PMI_SIZE come from Flux
+    mpich = {
+        MPI_LOCALRANKID = "local_rank", MPI_LOCALNRANKS = "local_size",
+        MV2_COMM_WORLD_RANK = "rank", MV2_COMM_WORLD_SIZE = "size",
+        MV2_COMM_WORLD_LOCAL_RANK = "local_rank", MV2_COMM_WORLD_LOCAL_SIZE = "local_size",
+    },
+}
+mpi.intel = mpi.mpich
+local told = mpi[tostring(shell.options.mpi):match("^[^@]*")]
+if told then
+    local known = { size = shell.info.ntasks, local_size = shell.rankinfo.ntasks }
+    plugin.register {
+        name = "minicluster-mpi",
+        handlers = {{ topic = "task.init", fn = function ()
+            known.rank, known.local_rank = task.info.rank, task.info.localid
+            for name, key in pairs(told) do task.setenv(name, string.format("%d", known[key])) end
+        end}}
+    }
+end
+
 -- Tasks get the image's PYTHONPATH, without the modules that flux puts before it for its own commands.
 local modules = os.getenv("FLUX_PYTHONPATH_PREPEND")
 local path = shell.getenv("PYTHONPATH")

@@ -1,0 +1,129 @@
+"""What mpirun and mpi-operator give programs at run time, and what becomes of each here.
+
+From the sources of mpi-operator (caa3c47f), Open MPI (v4.1.x orte/mca/schizo/ompi, PMIx' pmdl/ompi) and MPICH
+(src/pm/hydra/proxy). The table of docs/how-to/migrate-from-mpi-operator.md is made of it. Programs of an image can't
+be seen, so what many of them read is given by minicluster.lua (`-o mpi=`); the rest is refused where a text names it.
+"""
+
+import re
+from typing import NamedTuple
+
+from minicluster.errors import ConvertError
+
+#: The option of Flux's shell by which tasks get the variables of their MPI
+SHELL_OPTION = {"OpenMPI": "-o mpi=openmpi", "MPICH": "-o mpi=mpich", "Intel": "-o mpi=intel"}
+BY_OPERATOR, BY_OPEN_MPI, BY_HYDRA = "mpi-operator", "Open MPI", "MPICH, Intel MPI"
+BY_HOSTLIST = "drop it, since the work starts when all nodes are up; `flux hostlist -e instance` prints their names"
+
+#: Variables by which mpi-operator hides GPUs from its launcher
+OF_GPUS = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES")
+
+
+class Item(NamedTuple):
+    """What a program can read at run time."""
+
+    names: tuple[str, ...]
+    by: str  #: who gives it
+    here: str = ""  #: what gives it here, or what becomes of it; "" if a text with it is refused
+    way: str = ""  #: what to do about a text that is refused
+
+
+def _given(option: str) -> str:
+    return f"given, by `{option}`"
+
+
+ITEMS = (
+    Item(
+        tuple(f"OMPI_COMM_WORLD_{part}" for part in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "NODE_RANK")),
+        BY_OPEN_MPI,
+        _given(SHELL_OPTION["OpenMPI"]),
+    ),
+    Item(("PMI_RANK", "PMI_SIZE"), BY_HYDRA, "given, by Flux's PMI-1"),
+    Item(("MPI_LOCALRANKID", "MPI_LOCALNRANKS"), BY_HYDRA, f"given, by `{SHELL_OPTION['MPICH']}` or `=intel`"),
+    Item(
+        tuple(f"MV2_COMM_WORLD_{part}" for part in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")),
+        "MVAPICH",
+        _given(SHELL_OPTION["MPICH"]),
+    ),
+    Item(("OMPI_UNIVERSE_SIZE", "OMPI_WORLD_SIZE"), BY_OPEN_MPI, way="use FLUX_JOB_SIZE"),
+    Item(("OMPI_WORLD_LOCAL_SIZE",), BY_OPEN_MPI, way="use OMPI_COMM_WORLD_LOCAL_SIZE"),
+    Item(
+        ("OMPI_APP_CTX_NUM_PROCS", "OMPI_FIRST_RANKS", "OMPI_NUM_APP_CTX", "OMPI_COMMAND", "OMPI_ARGV"),
+        BY_OPEN_MPI,
+        way="drop it, mpirun has one program here",
+    ),
+    Item(("OMPI_FILE_LOCATION",), BY_OPEN_MPI, way="use FLUX_JOB_TMPDIR"),
+    Item(("OMPI_MCA_orte_ess_vpid", "OMPI_MCA_ess_base_vpid", "PMIX_RANK"), BY_OPEN_MPI, way="use FLUX_TASK_RANK"),
+    Item(("OMPI_MCA_orte_ess_num_procs", "OMPI_MCA_num_procs"), BY_OPEN_MPI, way="use FLUX_JOB_SIZE"),
+    Item(("OMPI_MCA_orte_num_nodes",), BY_OPEN_MPI, way="use FLUX_JOB_NNODES"),
+    Item(("OMPI_MCA_orte_ess_jobid", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"), BY_OPEN_MPI, way="use FLUX_JOB_ID"),
+    Item(("PMI_ID", "PMI_PORT"), BY_HYDRA, way="use PMI_RANK"),
+    Item(("PMI_HOSTNAME",), BY_HYDRA, way="use the command hostname"),
+    Item(("MPIRUN_RANK", "MPISPAWN_ID", "MVP_COMM_WORLD_RANK"), "MVAPICH", way="use FLUX_TASK_RANK"),
+    Item(("MVP_COMM_WORLD_LOCAL_RANK",), "MVAPICH", way="use FLUX_TASK_LOCAL_ID"),
+    Item(
+        ("OMPI_MCA_orte_set_default_slots", "I_MPI_PERHOST"),
+        BY_OPERATOR,
+        way="write the number out, or use FLUX_JOB_SIZE and FLUX_JOB_NNODES",
+    ),
+    Item(
+        (
+            *("/etc/mpi/hostfile", "/etc/mpi/discover_hosts.sh"),
+            *("OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"),
+        ),
+        BY_OPERATOR,
+        way=BY_HOSTLIST,
+    ),
+    Item(
+        (
+            *("OMPI_MCA_plm_rsh_args", "OMPI_MCA_orte_keep_fqdn_hostnames"),
+            *("HYDRA_LAUNCH_EXTRA_ARGS", "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS"),
+        ),
+        BY_OPERATOR,
+        way="drop it, there is no SSH here",
+    ),
+    Item(("K_MPI_JOB_ROLE",), BY_OPERATOR, way="drop it, the launcher's text runs once, on the first node"),
+)
+#: What stands in no variable: rows of the table alone
+NO_VARIABLES = (
+    Item(("JOB-worker-N", "JOB-worker-N.JOB", "JOB-worker-N.JOB.NAMESPACE.svc"), BY_OPERATOR, "converted: `JOB-N.JOB`"),
+    Item(("JOB-launcher",), BY_OPERATOR, "converted: the first node, `JOB-0.JOB`"),
+    Item(("ssh", "scp"), BY_OPERATOR, f"refused: {BY_HOSTLIST}"),
+    Item(
+        ("training.kubeflow.org/replica-index",),
+        BY_OPERATOR,
+        "converted: the index that Kubernetes gives the pod",
+    ),
+    Item(
+        OF_GPUS,
+        f"{BY_OPERATOR}: empty, in the launcher",
+        "dropped where they hide GPUs: tasks run where the launcher does",
+    ),
+    Item(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"), "your text", "kept; names in it are converted"),
+)
+#: Which item a name is of, where a text with it is refused
+NOT_HERE = {name: item for item in ITEMS if not item.here for name in item.names}
+#: Variables that mpi-operator gives its launcher alone
+OF_OPERATOR = {name for name, item in NOT_HERE.items() if item.by == BY_OPERATOR and not name.startswith("/")}
+UNSET = re.compile(r"(?:^|(?<=[\s;&|(]))unset\s[^;&|\n]*")
+#: A name that is read: it is neither set, nor what another variable falls back to
+READS = re.compile(
+    rf"(?<!:-\$)(?<!:-\$\{{)(?<![\w/.])({'|'.join(map(re.escape, NOT_HERE))}|/etc/mpi\b[\w./]*)(?![\w=])"
+)
+
+
+def refuse(text: str, where: str) -> None:
+    """Raise ConvertError for a text that needs what is not given here; ``where`` begins the message."""
+    found = READS.search(UNSET.sub(" ", text))
+    if found:
+        item = NOT_HERE.get(found[1], NOT_HERE["/etc/mpi/hostfile"])
+        raise ConvertError(f"{where} uses {found[1]}, which {item.by} gives, and nothing here: {item.way}")
+
+
+def table() -> str:
+    """Return the table of the page, in Markdown."""
+    rows = [["At run time", "Given by", "Here"], ["---", "---", "---"]]
+    for item in (*ITEMS, *NO_VARIABLES):
+        names = ", ".join(f"`{name}`" for name in item.names)
+        rows.append([names, item.by, item.here or f"refused: {item.way}"])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
