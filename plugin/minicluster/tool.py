@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile, takewhile
 
 from minicluster import kubeconfig, lines
@@ -13,8 +13,22 @@ from minicluster.errors import ToolError
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
 KUBECTL_SECONDS = 60.0
 HELM_SECONDS = 300.0
-#: Lines of kubectl that explain nothing: its log, warnings, and that a command in a pod failed.
-NOISE = re.compile(r"[EWI]\d{4} |Warning: |command terminated with exit code|Defaulted container")
+#: Lines that explain nothing: warnings, and that a command in a pod failed
+NOISE = re.compile(r"Warning: |command terminated with exit code|Defaulted container")
+#: A message of Kubernetes' log, such as `E1126 22:44:04.1 …`; one of several lines ends with ` >`
+KLOG = re.compile(r"^[EFIW]\d{4} (?:[^\n]*=<\n(?:\t[^\n]*\n)* >|[^\n]*)(?:\n|\Z)", re.MULTILINE)
+#: Where kubectl or Helm begins to say why; what a credential plugin says is before it
+SAYS_WHY = re.compile(
+    r"^(?:[Ee]rror: |Error in configuration: |Error from server|Unable to connect to the server: |"
+    r"The connection to the server )",
+    re.MULTILINE,
+)
+#: The line by which they say that there are no credentials; before it is what the plugin says
+NO_CREDENTIALS = re.compile(r"^[^\n]*?\b(?=getting credentials: )", re.MULTILINE)
+#: Their advice then; the plugin's own hint comes after it
+ADVICE = re.compile(r"\nIt looks like you are trying to use a client-go credential plugin .*\nTo learn more .*\n\s+\S+")
+#: The lines of Python above its error
+TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n)*", re.MULTILINE)
 INSTALL = {
     "kubectl": "install it, https://kubernetes.io/docs/tasks/tools",
     "helm": "install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path",
@@ -56,8 +70,12 @@ def run(  # noqa: PLR0913 - most have a default
             check=False,
             start_new_session=apart,
         )
-    except subprocess.TimeoutExpired:
-        raise CommandError(_name(tool, words), f"no answer within {seconds:g} s") from None
+    except subprocess.TimeoutExpired as late:
+        # a credential plugin may wait for somebody who logs in
+        said = reason(text(late.stderr or b""))
+        raise CommandError(
+            _name(tool, words), f"no answer within {seconds:g} s" + (f": {said}" if said else "")
+        ) from None
     except OSError as error:
         raise ToolError(f"{tool} can't be run: {error.strerror}: {INSTALL[tool]}") from None
     if done.returncode:
@@ -88,10 +106,20 @@ def program(tool: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def reason(stderr: str) -> str:
-    """Return a tool's reason for its failure: the text after `Error:`, else the last line that explains something."""
-    _, _, error = f"\n{stderr}".partition("\nError: ")
-    said = [line for line in lines.split(stderr) if line.strip() and not NOISE.match(line)]
-    return error.strip() or (said[-1].removeprefix("error: ") if said else "")
+    """Return a tool's reason for its failure: all of its own words, and those of a credential plugin that failed."""
+    said = "\n".join(_telling(TRACEBACK.sub("", KLOG.sub("", stderr))))
+    if found := NO_CREDENTIALS.search(said):
+        # the plugin was asked more than once
+        words = dict.fromkeys(lines.split(said[: found.start()]))
+        why, feed, more = said[found.end() :].partition("\n")
+        return ": ".join(filter(None, (why, ADVICE.sub("", feed + more).strip(), "\n".join(words).rstrip("."))))
+    own = SAYS_WHY.search(said)
+    return re.sub(r"\A[Ee]rror: ", "", said[own.start() :] if own else said)
+
+
+def _telling(stderr: str) -> Iterator[str]:
+    """Yield the lines that explain something."""
+    return (line for line in lines.split(stderr) if line.strip() and not NOISE.match(line))
 
 
 def _is_option(word: str) -> bool:

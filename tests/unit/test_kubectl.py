@@ -169,7 +169,10 @@ def test_a_helm_that_hangs_is_killed_after_its_time_limit(tool: Tool, tmp_path: 
 
 
 def test_a_stream_is_not_blocked_by_errors_that_nobody_reads(tool: Tool) -> None:
-    tool("kubectl", "head -c 300000 /dev/zero >&2; echo out; head -c 300000 /dev/zero >&2; printf '\nno\n' >&2; exit 3")
+    tool(
+        "kubectl",
+        "head -c 300000 /dev/zero >&2; echo out; head -c 300000 /dev/zero >&2; printf '\nerror: no\n' >&2; exit 3",
+    )
     with closing(Kubernetes("c").stream("logs", "a")) as stream:
         begin = time.monotonic()
         assert stream.wait(None, None)

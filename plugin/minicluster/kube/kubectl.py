@@ -21,7 +21,17 @@ from minicluster.names import LABEL
 from minicluster.tool import CommandError
 
 #: HTTP's status by Kubernetes' reasons for a refusal; without one of them there was no answer that counts
-STATUS = {"BadRequest": 400, "Forbidden": 403, "NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Invalid": 422}
+STATUS = {
+    "BadRequest": 400,
+    "Unauthorized": 401,
+    "Forbidden": 403,
+    "NotFound": 404,
+    "AlreadyExists": 409,
+    "Conflict": 409,
+    "Invalid": 422,
+}
+#: That of a refusal that a new token ends: each kubectl reads the kubeconfig, and asks its plugin, anew
+UNDECIDED = (0, STATUS["Unauthorized"])
 STATUS_TEXT = re.compile(rf"\(({'|'.join(STATUS)})\)")
 
 #: Changes that come within this time of each other are one
@@ -168,7 +178,7 @@ def ported(error: CommandError) -> KubernetesError:
     """Return a failure of kubectl as an error of the port."""
     said = STATUS_TEXT.search(error.reason)
     status = STATUS["Forbidden"] if error.is_forbidden else STATUS[said[1]] if said else 0
-    return (RefusedError if status else AwayError)(str(error), error.reason, status)
+    return (AwayError if status in UNDECIDED else RefusedError)(str(error), error.reason, status)
 
 
 @contextmanager

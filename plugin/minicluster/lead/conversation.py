@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from minicluster import lines
+from minicluster import lines, tool
 from minicluster.errors import MiniClusterError
 from minicluster.kube.port import Channel
 
@@ -51,11 +51,7 @@ class Conversation:
             if data is None:
                 if came:
                     break  # the next call raises
-                raise BrokenError(f"the lead's program ended: {_last_line(self.channel)}")
+                why = tool.reason(tool.text(self.channel.stderr)) or f"exit code {self.channel.exit_code}"
+                raise BrokenError(f"the lead's program ended: {why}")
             came += self._cutter.take(data)
         return [json.loads(line) for line in came if line != b"\n"]
-
-
-def _last_line(channel: Channel) -> str:
-    said = channel.stderr.decode(errors="replace").strip()
-    return lines.split(said)[-1] if said else f"exit code {channel.exit_code}"

@@ -1,5 +1,6 @@
 """Finds a MiniCluster, once; then its Job and its lead are read whenever they may have changed."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -17,6 +18,9 @@ from minicluster.outage import is_of_outage
 NEEDED_RIGHTS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 CHECK = "check KUBECONFIG, --context and --namespace"
 GOES_ON = "jobs go on without the API server: try again, or check KUBECONFIG and --context"
+LOG_IN = "log in to the cluster again, or check KUBECONFIG and --context"
+#: What kubectl says when the user's credentials can't be had, or count no more
+LOGGED_OUT = re.compile(r"getting credentials: |You must be logged in to the server|\(Unauthorized\)")
 
 
 @dataclass(frozen=True)
@@ -111,4 +115,6 @@ def refuse_forbidden(error: KubernetesError) -> None:
 def _way_out(error: KubernetesError, needs: str) -> str:
     if error.is_forbidden:
         return needs
+    if LOGGED_OUT.search(error.reason):
+        return LOG_IN
     return GOES_ON if is_of_outage(error.reason) else CHECK

@@ -2,10 +2,10 @@
 
 import re
 
-from minicluster import lines
+from minicluster import lines, tool
 from minicluster.kube.kubectl_stream import COMMAND_FAILED
 from minicluster.live.archive import FileChange
-from minicluster.tool import NOISE, CommandError
+from minicluster.tool import CommandError
 
 #: What explains no failure
 NOTES = re.compile(
@@ -26,11 +26,10 @@ SHORT, SHRANK = re.compile(r"\S*tar: short read"), "a file became shorter while 
 
 def read_failure(said: bytes, code: int) -> tuple[list[FileChange], str]:
     """Return the files that changed while tar read them; none, and the reason, "" if unknown, when it failed."""
-    told = [line for line in lines.split(said.decode(errors="replace")) if line.strip()]
-    told = [line for line in told if not (NOISE.match(line) or NOTES.match(line))]
+    told = [line for line in lines.split(tool.reason(tool.text(said))) if not NOTES.match(line)]
     found = [CHANGED.fullmatch(line) for line in told]
     if code == CHANGED_CODE and COMMAND_FAILED.search(said) and all(found):
         return [FileChange(each["what"].lower(), each["name"]) for each in found if each], ""
-    first = next((line for line, match in zip(told, found, strict=True) if not match), next(iter(told), ""))
-    why = SHRANK if SHORT.fullmatch(first) else first.removeprefix("error: ")
+    left = [line for line, match in zip(told, found, strict=True) if not match] or told
+    why = SHRANK if any(map(SHORT.fullmatch, left)) else "\n".join(left)
     return [], f"{why}: ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else why
