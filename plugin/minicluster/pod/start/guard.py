@@ -15,13 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Iterable, NamedTuple, Sequence
 
-from processes import children, descendants
+from node_jobs import jobs, largest, resident, taken
 
 #: Pause between two looks: a program takes 0.2 GB in it at most. Seconds for which processes that were killed may end
 LOOK_POLL_SECONDS, FREE_SECONDS = 0.2, 5.0
-#: What Flux's shell of a job is called (proc_pid_comm(5))
-JOB_SHELL = "flux-shell"
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Memory(NamedTuple):
@@ -62,28 +59,6 @@ def memory_of(folder: Path) -> Memory:
     return Memory(*old, ("total_active_file", "total_inactive_file"))
 
 
-def jobs() -> dict[int, list[int]]:
-    """Return the processes of each job, without Flux's own shell. A job in another one is a part of that."""
-    of, shells = children(), {}
-    for file in Path("/proc").glob("[0-9]*/comm"):
-        with suppress(OSError, ValueError, IndexError):  # it has ended
-            if file.read_text().strip() == JOB_SHELL:
-                last = (file.parent / "cmdline").read_bytes().split(b"\0")[-2]
-                shells[int(file.parent.name)] = int(last)
-    found = {shell: descendants([shell], of)[1:] for shell in shells}
-    inner = {pid for below in found.values() for pid in below if pid in shells}
-    return {shells[shell]: below for shell, below in found.items() if shell not in inner}
-
-
-def resident(pids: Iterable[int]) -> int:
-    """Return the bytes of memory of processes (proc_pid_statm(5)); what two of them share counts twice."""
-    found = 0
-    for pid in pids:
-        with suppress(OSError):
-            found += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
-    return found
-
-
 def tell(pids: Iterable[int], number: int) -> None:
     """Send a signal to processes that may have ended."""
     for pid in pids:
@@ -94,7 +69,7 @@ def tell(pids: Iterable[int], number: int) -> None:
 def wait_for_end(pids: Sequence[int]) -> None:
     """Wait until processes have ended, so that their memory is free."""
     end = time.monotonic() + FREE_SECONDS
-    while time.monotonic() < end and resident(pids):
+    while time.monotonic() < end and any(map(resident, pids)):
         time.sleep(LOOK_POLL_SECONDS / 10)
 
 
@@ -118,11 +93,12 @@ def end_largest(memory: Memory, reserve: int, host: str, run: Path) -> bool:
     found = jobs()
     if not found:
         return False
-    job = max(found, key=lambda each: resident(found[each]))
+    job = largest(found, {})
     # at once, since it takes more while it is told
     tell(found[job], signal.SIGSTOP)
+    took = min(taken(found[job]), memory.limit())
     why = (
-        f"took {size(resident(found[job]))} of {size(memory.limit())} on {host}, where flux.memoryReserve keeps "
+        f"took {size(took)} of {size(memory.limit())} on {host}, where flux.memoryReserve keeps "
         f"{size(reserve)}: it ended before the kernel would end all of the container"
     )
     try:

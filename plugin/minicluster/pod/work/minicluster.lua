@@ -10,6 +10,19 @@ local function exists(path)
     return file ~= nil
 end
 
+local function read(path)
+    local file = io.open(path)
+    local text = file and file:read("*a") or ""
+    if file then file:close() end
+    return text
+end
+
+-- By this the job of a process is known, also of one that has left its parents (node_jobs.py). A job in a job is a part
+-- of the outer one, whose environment it has.
+if (os.getenv("FLUX_URI") or ""):find("local://" .. home .. "/config/run/flux/", 1, true) == 1 then
+    shell.setenv("MINICLUSTER_JOB", read("/proc/self/cmdline"):match("(%d+)%c*$"))
+end
+
 -- All pods of a Kubernetes node number their CPUs from 0: if tasks were bound to these, all pods would share the
 -- same CPUs.
 if shell.options["cpu-affinity"] == nil and exists(home .. "/config/run/unbound") then
