@@ -1,4 +1,4 @@
-"""Limits of YAML that is read: how deep it is nested, and how many values its aliases expand to.
+"""Limits of YAML that is read: how deep it is nested, how long a text is, how many values its aliases expand to.
 
 They are checked on the parser's events, before any value is built: libyaml's composer calls itself for each level and
 crashes, its scanner looks at all open brackets for each token, and an alias costs nothing until it is expanded.
@@ -16,6 +16,9 @@ DEPTH_LEVELS = 100
 COPIED_VALUES = 100_000
 #: Characters of a string that count as one value.
 VALUE_CHARACTERS = 64
+#: Characters of a text: the API server takes no larger request (MaxRequestBodyBytes, k8s.io/apiserver)
+TEXT_CHARACTERS = 3 * 1024 * 1024
+_TOO_LONG = f"mount a file in place of the text of {{}} characters, Kubernetes takes at most {TEXT_CHARACTERS},"
 
 
 class _Open:
@@ -60,6 +63,8 @@ def checked(data: bytes | str, parser: Any) -> Iterator[Any]:
         yield event
         match event:
             case events.ScalarEvent():  # most are
+                if len(event.value) > TEXT_CHARACTERS:
+                    raise _error(_TOO_LONG.format(len(event.value)), event.start_mark)
                 size = 1 + len(event.value) // VALUE_CHARACTERS
                 document.add(size, 0, event.start_mark)
                 if event.anchor:

@@ -26,6 +26,7 @@ def read(error: yaml.MarkedYAMLError) -> int:
 
 DEEP = "it is nested more than 100 levels deep"
 COPIES = "its aliases expand to more than 100000 values"
+LONG = "mount a file in place of the text of 3145729 characters, Kubernetes takes at most 3145728,"
 REFUSED: dict[str, tuple[bytes, str]] = {
     "lists": (b"[" * 120_000, DEEP),
     "maps": (b"{a," * 40_000, DEEP),
@@ -38,6 +39,8 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a bomb": (chain(30, 9), COPIES),
     "a bomb of merges": (chain(30, 9, merge=True), COPIES),
     "a long text": (b"a: &a '" + b"x" * 6_400 + b"'\nb: [" + b"*a," * 1_001 + b"]", COPIES),
+    "a text": (b"a: '" + b"x" * 3_145_729 + b"'", LONG),
+    "a block": (b"a: |\n " + b"x" * 3_145_729, LONG),
     "itself": (b"a: &a [*a]", "the alias a is inside the value that it stands for"),
     "itself as a value": (b"&a {x: *a}", "the alias a is inside the value that it stands for"),
     "in the second document": (b"a: 1\n---\n" + b"[" * 120_000, DEEP),

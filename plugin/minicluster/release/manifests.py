@@ -24,7 +24,10 @@ REPLACES = "pre-upgrade"
 
 @dataclass(frozen=True)
 class Manifest:
-    """An object, or a list of objects that has no name; and its text without the marker before it."""
+    """An object, or a list of objects that has no name; and its text without the marker before it.
+
+    An object whose name the API server makes has the beginning of it, as hooks have with `generateName`.
+    """
 
     kind: str
     name: str
@@ -59,7 +62,14 @@ def parse(stream: bytes) -> Iterator[Manifest]:
 
 def _manifest(document: Any, text: bytes) -> Manifest:
     kind = _text(document, "kind")
-    return Manifest(kind, "" if is_list(document) else _text(document, "metadata", "name"), text, document)
+    return Manifest(kind, "" if is_list(document) else _name(document), text, document)
+
+
+def _name(document: Any) -> str:
+    """Return the name of an object, or what it begins with, if the API server ends it. Raises ManifestError."""
+    metadata = _map(document, "metadata")
+    is_generated = not metadata.get("name") and metadata.get("generateName")
+    return _text(document, "metadata", "generateName" if is_generated else "name")
 
 
 def _apart(given: Iterable[Manifest]) -> Iterator[Manifest]:
@@ -89,7 +99,7 @@ def self_removing_job(objects: Sequence[Manifest]) -> str | None:
 def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     """Yield what has changed since a folder was written and is immutable on a live Job, which no hook makes anew."""
     objects = list(_apart(objects))
-    if any(REPLACES in one.document["metadata"].get("annotations", {}).get(adopt.HOOK, "") for one in objects):
+    if any(REPLACES in str(_map(one.document, "metadata", "annotations").get(adopt.HOOK)) for one in objects):
         return
     unset = dict(upgrade.flat(defaults.values()))
     for one in objects:

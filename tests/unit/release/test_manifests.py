@@ -41,9 +41,24 @@ def test_a_manifest_keeps_the_text_of_each_object() -> None:
     assert found[0].file == "a-x.y:z.yaml"
 
 
+def test_an_object_whose_name_the_api_server_makes_has_the_beginning_of_it(tmp_path: Path) -> None:
+    text = "kind: Job\nmetadata:\n  generateName: migrate-\n  annotations:\n"
+    for stream in (text, f"kind: List\nitems:\n- {text.replace(chr(10), chr(10) + '  ').rstrip()}\n"):
+        manifests.write(of(stream), tmp_path, "ns/a")
+        assert list(written(tmp_path)) == ["job-migrate-.yaml"]
+        assert not list(manifests.immutable_changes(of(stream), tmp_path))
+    with pytest.raises(ManifestError, match=r"two objects would be in .*/job-migrate-\.yaml: rename one"):
+        manifests.write(of(f"{text}---\n{text}"), tmp_path, "ns/a")
+    assert manifests.join(of(text)).decode() == f"---\n{text}"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            "kind: A\nmetadata: {generateName: /a}\n",
+            "an object's metadata.generateName is '/a': fix the chart's template",
+        ),
         ("- a\n", "an object's kind is None: fix the chart's template"),
         ("kind: A\n", "an object's metadata.name is None: fix the chart's template"),
         ("kind: A\nmetadata: [name]\n", "an object's metadata.name is None: fix the chart's template"),
