@@ -12,6 +12,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text, which ends with … where it had more than so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 class MiniClusterError(Exception):
     """Base of all errors that a user can fix."""
 

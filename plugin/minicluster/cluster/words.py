@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from minicluster.cluster.troubles import way_out
+from minicluster.errors import cut
 
 #: Kubernetes' message of a Job that a container's exit code failed
 FAILED_CONTAINER = re.compile(
@@ -86,7 +87,7 @@ def of_log(lines: Iterable[str]) -> str:
     code = f"{work[1]} ({MEMORY})" if work[1] == KILLED else work[1]
     refused = [match[1] for line in found if (match := REFUSED.match(line))]
     own = refused or [line for line in found if not AROUND.match(line)]
-    return f"the work failed with exit code {code}" + (f": {own[-1][:LINE_CHARACTERS]}" if own else "")
+    return f"the work failed with exit code {code}" + (f": {cut(own[-1], LINE_CHARACTERS)}" if own else "")
 
 
 def _with_error(said: str, lines: Iterable[str]) -> str:
@@ -94,7 +95,7 @@ def _with_error(said: str, lines: Iterable[str]) -> str:
     if "did not start" not in said:
         return said
     errors = (match[1] for line in lines if (match := ERROR.match(line)))
-    return ": ".join([said, *(error[:LINE_CHARACTERS] for error in islice(errors, 1))])
+    return ": ".join([said, *(cut(error, LINE_CHARACTERS) for error in islice(errors, 1))])
 
 
 def of_job_end(code: int | None, kind: str, note: str, where: str = "") -> str:

@@ -11,8 +11,9 @@ from minicluster.cluster.pods import Pod, read_pod
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.live.columns import Column, in_columns
 from minicluster.live.lookup import check_namespace, refusals
-from minicluster.live.table import Column, duration, in_columns
+from minicluster.live.table import duration
 from minicluster.render.constants import GROUP_LABEL
 
 Row = dict[str, Any]
@@ -98,17 +99,20 @@ class Key(NamedTuple):
     about: str
     cell: Callable[[Any], str] = str
     may_break: bool = False  #: on a narrow terminal
+    is_name: bool = False  #: as of a `Column`
+    goes: int = 0  #: the same
     is_dull: Callable[[Row], bool] = lambda _: False  #: whether it says nothing; a terminal shows no column of these
 
 
 LIST_KEYS = (
-    Key("name", lambda listed: listed.name, "text", may_break=True),
-    Key("namespace", lambda listed: listed.job.namespace, "text", may_break=True),
+    Key("name", lambda listed: listed.name, "text", is_name=True),
+    Key("namespace", lambda listed: listed.job.namespace, "text", is_name=True),
     Key(
         "release",
         lambda listed: release_of(listed.item),
         "text",
         may_break=True,
+        goes=1,
         is_dull=lambda row: bool(row["release"] == row["name"]),
     ),
     Key(
@@ -122,6 +126,7 @@ LIST_KEYS = (
         "{name: size}",
         _sizes,
         may_break=True,
+        goes=1,
         is_dull=lambda row: not row["groups"],
     ),
     Key(
@@ -140,6 +145,7 @@ LIST_KEYS = (
         "that of the values; null: the view decides, and `minicluster status` says which one runs",
         lambda name: name or BY_VIEW,
         may_break=True,
+        goes=2,
     ),
     Key("age", lambda listed: max(0, int((listed.now - listed.job.created).total_seconds())), "seconds", duration),
 )
@@ -161,4 +167,6 @@ def _column(key: Key) -> Column:
         key.may_break,
         # a line may end after each comma
         lambda row: key.cell(row[key.name]).replace(",", ", ").replace(",  ", ", "),
+        key.is_name,
+        key.goes,
     )

@@ -14,12 +14,13 @@ from minicluster.cluster.job import recorded
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.states import JOB_TONES, of_job
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
-from minicluster.errors import KubernetesError, StateError, UsageError, one_line
+from minicluster.errors import KubernetesError, StateError, UsageError, cut, one_line
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
+from minicluster.live.columns import Column, in_columns
 from minicluster.live.lookup import find, refusals, refuse_forbidden
-from minicluster.live.table import Column, duration, in_columns, left_at
+from minicluster.live.table import duration, left_at
 from minicluster.streams import Say
 
 Row = dict[str, Any]
@@ -194,16 +195,15 @@ def _duration(row: Mapping[str, Any]) -> str:
 
 def _short(value: object) -> str:
     """Return a text on one line, fit for a terminal; a long one loses its end."""
-    text = one_line(str(value))
-    return text if len(text) <= CELL_CHARACTERS else f"{text[: CELL_CHARACTERS - 3]}..."
+    return cut(one_line(str(value)), CELL_CHARACTERS)
 
 
 JOB_COLUMNS = (
-    Column("ID", lambda row: _short(row["id"])),
-    Column("NAME", lambda row: _short(row.get("name") or "-"), may_break=True),
-    Column("NODES", lambda row: _short(row.get("nodes") or "-"), may_break=True),
+    Column("ID", lambda row: one_line(str(row["id"])), is_name=True),
+    Column("NAME", lambda row: _short(row.get("name") or "-"), may_break=True, goes=1),
+    Column("NODES", lambda row: _short(row.get("nodes") or "-"), may_break=True, goes=3),
     Column("STATUS", _status, tone=lambda row: JOB_TONES.get(_status(row), "")),
     Column("EXIT CODE", _exit_code),
-    Column("START", _start, brief=partial(_start, how="%m-%d %H:%M")),
+    Column("START", _start, brief=partial(_start, how="%m-%d %H:%M"), goes=2),
     Column("DURATION", _duration),
 )

@@ -1,12 +1,11 @@
 """The table that ``minicluster status`` prints for people, from its document."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from minicluster.cluster.states import CLUSTER_TONES
-from minicluster.errors import one_line
 from minicluster.idset import parse_idset, to_idset
 from minicluster.plurals import counted
 from minicluster.terminal import STYLES, Tone, drawn
@@ -30,7 +29,7 @@ def table(found: Mapping[str, Any], width: int = 0) -> str:
     """Return a document as a text for people; in colours, and fitted, for a terminal of a ``width``."""
     if width:
         return _coloured(rows_of(found), width)
-    return "".join(f"{_plain(row, WIDTH_COLUMNS)}\n" for row in rows_of(found))
+    return "".join(f"{_plain(row, WIDTH_COLUMNS, is_piped=True)}\n" for row in rows_of(found))
 
 
 def rows_of(found: Mapping[str, Any]) -> Iterator[Row]:
@@ -143,10 +142,11 @@ def _named(containers: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
     return [{**one, "reason": f"{one['name']} fails: {one['reason']}"} for one in containers]
 
 
-def _plain(row: Row, width: int) -> str:
-    """Return a row as lines of a width, unless it is fixed."""
-    if row.is_fixed:
-        return f"{row.label:{LABEL_COLUMNS}}{row.text}"
+def _plain(row: Row, width: int, *, is_piped: bool = False) -> str:
+    """Return a row as lines of a width; a fixed one on one line if it fits a terminal."""
+    line = f"{row.label:{LABEL_COLUMNS}}{row.text}"
+    if row.is_fixed and (is_piped or len(line) <= width):
+        return line
     return textwrap.fill(
         row.text,
         width,
@@ -158,13 +158,15 @@ def _plain(row: Row, width: int) -> str:
 
 
 def _coloured(rows: Iterable[Row], width: int) -> str:
-    from rich.text import Text  # noqa: PLC0415 - see terminal.py
+    from rich.cells import cell_len  # noqa: PLC0415 - see terminal.py
+    from rich.text import Text  # noqa: PLC0415
 
     text = Text(end="")
     for row in rows:
         for line in _plain(row, min(width, WIDTH_COLUMNS)).split("\n"):
             text.append(line[:LABEL_COLUMNS], "bold").append(f"{line[LABEL_COLUMNS:]}\n", STYLES[row.tone])
-    return drawn(text, width)
+    # a word that is wider stays whole
+    return drawn(text, max(width, *map(cell_len, text.plain.split("\n"))))
 
 
 def _reasons(label: str, groups: Iterable[Mapping[str, str]], tone: Tone = "") -> Iterator[Row]:
@@ -203,37 +205,3 @@ def duration(seconds: float) -> str:
         if count or parts:
             parts.append(f"{count}{unit}" if count else "")
     return "".join(parts[:2]) or "0s"
-
-
-class Column(NamedTuple):
-    """A column of a table, and what it shows of a row."""
-
-    head: str
-    cell: Callable[[Any], str]
-    tone: Callable[[Any], Tone] = lambda _: ""
-    may_break: bool = False  #: whether a narrow terminal may break its cells
-    brief: Callable[[Any], str] | None = None  #: what a terminal shows instead
-
-
-def in_columns(columns: Sequence[Column], rows: Sequence[Any], width: int = 0) -> str:
-    """Return rows as kubectl would print them; in colours, and fitted, for a terminal of a ``width``."""
-    if width:
-        return _fitted(columns, rows, width)
-    cells = [[column.head for column in columns], *([column.cell(row) for column in columns] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def _fitted(columns: Sequence[Column], rows: Sequence[Any], width: int) -> str:
-    from rich.table import Table  # noqa: PLC0415 - see terminal.py
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        # the first word says enough
-        table.add_column(Text(column.head.split()[0]), no_wrap=not column.may_break, overflow="fold")
-    for row in rows:
-        cells = ((column, (column.brief or column.cell)(row)) for column in columns)
-        table.add_row(*(Text(one_line(cell), STYLES[column.tone(row)]) for column, cell in cells))
-    return drawn(table, width)

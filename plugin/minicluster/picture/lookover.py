@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from minicluster.cluster.states import CLUSTER_TONES, JOB_TONES
@@ -20,6 +21,8 @@ SORTS = ("newest", "longest", "state", "name")
 BLOCKS = " ▁▂▃▄▅▆▇█"
 #: Columns of the labels of curves; seconds that these show
 LABEL_WIDTH_COLUMNS, CURVE_SECONDS = 22, 600
+#: Columns of a job's id, as most have it, and of its nodes
+ID_COLUMNS, NODES_COLUMNS = 12, 14
 HELP = "q quit   s sort   ↑ ↓ choose   Enter look into the job   Esc back"
 
 
@@ -73,7 +76,7 @@ def screen(timeline: Timeline, chosen: Chosen, width: int, height: int, now: flo
     body = _detail(chosen.detail, room) if chosen.detail is not None else [*_jobs(timeline, chosen, room, now)]
     lines = [*head, *nodes, *marks, *body][: height - 1]
     lines += [Text() for _ in range(height - 1 - len(lines))]
-    found = Text("\n", no_wrap=True).join([*(_fitted(line, width) for line in lines), Text(HELP[:width], "reverse")])
+    found = Text("\n", no_wrap=True).join(_fitted(line, width) for line in (*lines, Text(HELP, "reverse")))
     found.no_wrap = True
     return found
 
@@ -148,19 +151,20 @@ def _marks(timeline: Timeline, most: int) -> Iterator[Text]:
 
 def _jobs(timeline: Timeline, chosen: Chosen, room: int, now: float) -> Iterator[Text]:
     found = jobs_of(timeline, chosen.sort, now)
-    heads = f"{'ID':<12} {'STATE':<10} {'TIME':>7} {'CODE':>4} {'NODES':<14} NAME"
+    wide = max([ID_COLUMNS, *(cell_len(one_line(str(job.get("id", "")))) for job in found)])
+    heads = f"{'ID':<{wide}} {'STATE':<10} {'TIME':>7} {'CODE':>4} {'NODES':<{NODES_COLUMNS}} NAME"
     yield Text.assemble((heads, "bold"), f"  by {chosen.sort}")
     first = max(0, min(chosen.place - room // 2, len(found) - room + 1))
     for place, job in enumerate(found[first : first + max(0, room - 1)], first):
         ran, status = seconds(job, now), status_of(job)
         took = duration(ran) if ran is not None else "-"
         code = "" if job.get("exit_code") is None else str(job["exit_code"])
-        nodes = one_line(job.get("nodes") or "-")[:14]
+        nodes = _fitted(Text(one_line(job.get("nodes") or "-")), NODES_COLUMNS).plain
         style = "reverse" if place == chosen.place else ""
         yield Text.assemble(
-            (f"{one_line(str(job.get('id', ''))):<12} ", style),
+            (f"{one_line(str(job.get('id', ''))):<{wide}} ", style),
             (f"{status:<10}", STYLES[JOB_TONES.get(status, "")]),
-            f" {took:>7} {code:>4} {nodes:<14} ",
+            f" {took:>7} {code:>4} {nodes:<{NODES_COLUMNS}} ",
             one_line(job.get("name") or "-"),
         )
 

@@ -7,6 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from minicluster.errors import cut
 from minicluster.render import formats
 
 #: The field whose value no error may show.
@@ -147,4 +148,4 @@ def _want(value: Any, keyword: str, rules: Mapping[str, Any]) -> str:  # noqa: P
 def shown(value: Any) -> str:
     """Return a value for a message: as JSON, with invisible characters escaped, and cut if it is long."""
     text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return cut(text, 60)

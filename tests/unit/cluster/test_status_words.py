@@ -53,7 +53,7 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
             START + "x" * 300 + "\n0.123s: flux-shell[1]:  WARN: x\nmini.err[0]: y\n"
             "minicluster: the job failed with exit code 137\n"
             "minicluster: exit code 137 would mean to Kubernetes that the pod was killed: it becomes 1\n",
-            f"the work failed with exit code 137 ({words.MEMORY}): " + "x" * 200,
+            f"the work failed with exit code 137 ({words.MEMORY}): " + "x" * 199 + "…",
         ),
         (
             "sh: nosuchtool: not found\nminicluster: pre.sh failed with exit code 127\n",

@@ -36,7 +36,7 @@ ROWS = [
 SHOWN = """\
 ID   NAME                                       NODES        STATUS      EXIT CODE   START                  DURATION
 f1   work                                       mini-[0-1]   COMPLETED   0           2030-01-01T12:00:00Z   1m2s
-f2   a "b" minicluster-jobs: 0 \\x1b[31mééé...   mini-[0-1]   FAILED      143         2030-01-01T12:00:00Z   1m2s
+f2   a "b" minicluster-jobs: 0 \\x1b[31mééééé…   mini-[0-1]   FAILED      143         2030-01-01T12:00:00Z   1m2s
 f3   -                                          -            PENDING     -           -                      -
 f4   work                                       -            CANCELED    -           -                      -
 f5   work                                       mini-[0-1]   RUNNING     -           2030-01-01T12:00:00Z   2m

@@ -1,6 +1,7 @@
 """Commands as a person sees them: on a terminal of 80 columns, with stand-ins of kubectl."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -148,18 +149,65 @@ def test_jobs_fit_80_columns(tmp_path: Path) -> None:
 def test_the_list_fits_80_columns(tmp_path: Path) -> None:
     seen = drawn(list_table(LISTED, False, 80), 80, tmp_path)
     assert seen.last == [
-        "NAME              SIZE  GROUPS         READY  STATE      SCHEDULER          AGE",
-        "demo              4     gpu=2, big=12  4      Running    Fluxion if its     1d2h",
-        "                                                         view has it",
-        "a-release-with-a  4     gpu=2, big=12  4      Suspended  Fluxion (easy,     1d2h",
-        "-long-name                                               lonodex)",
-        "c                 4     gpu=2, big=12  4      Failed     [bold red]x[/]     1d2h",
-        r"                                                         \x1b[31m",
+        "NAME                        SIZE  GROUPS      READY  STATE      SCHEDULER   AGE",
+        "demo                        4     gpu=2,      4      Running    Fluxion if  1d2h",
+        "                                  big=12                        its view",
+        "                                                                has it",
+        "a-release-with-a-long-name  4     gpu=2,      4      Suspended  Fluxion     1d2h",
+        "                                  big=12                        (easy,",
+        "                                                                lonodex)",
+        "c                           4     gpu=2,      4      Failed     [bold       1d2h",
+        "                                  big=12                        red]x[/]",
+        r"                                                                \x1b[31m",
     ]
     assert [seen.colours[name] for name in ("green", "brown", "red")] == ["Running", "Suspended", "Failed"]
     # in one of all namespaces, with releases of other names and without groups
     seen = drawn(list_table([{**row, "release": "r", "groups": {}} for row in LISTED], True, 80), 80, tmp_path)
-    assert seen.last[0].split() == ["NAMESPACE", "NAME", "RELEASE", "SIZE", "READY", "STATE", "SCHEDULER", "AGE"]
+    assert seen.last[0].split() == ["NAMESPACE", "NAME", "RELEASE", "SIZE", "READY", "STATE", "AGE"]
+
+
+#: Rows whose ids are as long as Flux has them
+LONG_IDS = [
+    {**row, "id": f"f2ykHXZbHFs{number}T", "name": "relax-structure-042-of-batch"} for number, row in enumerate(JOBS)
+]
+HEADS = {
+    80: "ID NAME NODES STATUS EXIT START DURATION",
+    70: "ID NAME STATUS EXIT START DURATION",
+    60: "ID NAME STATUS EXIT DURATION",
+    40: "ID STATUS EXIT DURATION",
+    30: "ID STATUS EXIT",
+    20: "ID",
+    10: "ID",
+}
+
+
+@pytest.mark.parametrize(("columns", "heads"), HEADS.items())
+def test_a_narrow_terminal_shows_fewer_columns_and_each_id_whole(columns: int, heads: str) -> None:
+    head, *lines = map(plain, job_table(LONG_IDS, 1_893_499_400.0, columns).splitlines())
+    assert head.split() == heads.split()
+    assert [line.split()[0] for line in lines if line[:1].strip()] == [row["id"] for row in LONG_IDS]
+    assert max(map(len, lines)) <= max(columns, len(LONG_IDS[0]["id"]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "heads"),
+    {70: "NAME SIZE GROUPS READY STATE AGE", 50: "NAME SIZE READY STATE", 40: "NAME SIZE READY", 10: "NAME"}.items(),
+)
+def test_a_narrow_list_has_each_name_whole(columns: int, heads: str) -> None:
+    head, *lines = map(plain, list_table(LISTED, False, columns).splitlines())
+    assert head.split() == heads.split()
+    assert [line.split()[0] for line in lines if line[:1].strip()] == [row["name"] for row in LISTED]
+
+
+@pytest.mark.parametrize("columns", [10, 20, 40, 60])
+def test_status_breaks_no_word(columns: int) -> None:
+    found = show(*BUSY)
+    assert plain(status_table(found, columns)).split() == status_table(found).split()
+
+
+def plain(text: str) -> str:
+    """Return a text without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def test_status_has_colours_on_a_terminal_and_the_same_words(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (at("pod.nodeAffinity", {"a": "b"}), 'pod.nodeAffinity.a is "b": must be array'),
     (at("pod.imagePullSecrets", [{"name": "x"}]), 'pod.imagePullSecrets[0] is {"name": "x"}: must be string'),
     (at("pod.template", []), "pod.template is []: must be object"),
-    (at("flux", "x" * 100), f'flux is "{"x" * 56}...: must be object'),
+    (at("flux", "x" * 100), f'flux is "{"x" * 58}…: must be object'),
     # numbers
     ({"size": 0}, "size is 0: must be at least 1"),
     ({"size": -1}, "size is -1: must be at least 1"),
@@ -227,7 +227,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (at("flux.curveCertSecret", "Y"), f'flux.curveCertSecret is "Y": {SUBDOMAIN}'),
     (at("flux.container.name", ""), f'flux.container.name is "": {LABEL}'),
     (runner(name="A"), f'containers[0].name is "A": {LABEL}'),
-    (runner(name="a" * 64), f'containers[0].name is "{"a" * 56}...: must be at most 63 characters'),
+    (runner(name="a" * 64), f'containers[0].name is "{"a" * 58}…: must be at most 63 characters'),
     (runner(imagePullSecret="A_b"), f'containers[0].imagePullSecret is "A_b": {SUBDOMAIN}'),
     (
         at("jobLabels", {"a": "b c"}),

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 import flux
-from explain import explained
+from explain import explained, shortened
 from flux.job import JobID
 from output_events import OUTPUT_KEY, data_of, events, lookup
 
@@ -41,7 +41,8 @@ def main(text: str) -> dict[str, Any]:
     handle, number = flux.Flux(), int(JobID(text))
     found, jobspec = explained(handle, number)
     words = [str(word) for task in jobspec.get("tasks", ())[:1] for word in task["command"]]
-    return {**found, "command": " ".join(words)[:SHOWN_COMMAND_CHARACTERS], "output": end_of_output(handle, number)}
+    output = end_of_output(handle, number)
+    return {**found, "output": output, "command": shortened(" ".join(words), SHOWN_COMMAND_CHARACTERS)}
 
 
 if __name__ == "__main__":

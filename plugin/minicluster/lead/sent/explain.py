@@ -43,7 +43,12 @@ def last_lines(handle: Any, job: int) -> list[str]:
         return []
     printed = b"".join(data for event in found for _, data in data_of(event["name"], event.get("context", {})))
     said = printed.decode(errors="replace")
-    return [line[:LINE_CHARACTERS] for line in said.split("\n") if line.strip()][-SAID_LINES:]
+    return [shortened(line, LINE_CHARACTERS) for line in said.split("\n") if line.strip()][-SAID_LINES:]
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text, which ends with … where it had more than so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
