@@ -148,7 +148,9 @@ def test_refusals_of_create_come_first_and_leave_nothing(minicluster: Command, r
         ("-N", "4", "--max", "2"): (2, "-N 4 is more than --max 2: lower it, or give a larger --max"),
         ("--autoscale",): (2, "--autoscale needs --max: give the most nodes that there may be"),
         ("--keep", "much"): (2, f"Invalid value for '--keep': 'much' is not the size of a volume: {write}{usage}"),
-        ("--memory", "much"): (1, ""),
+        ("--memory", "much"): (2, ""),
+        ("--memory", "10"): (2, f"Invalid value for '--memory': 10 is 10 bytes: did you mean 10Gi{usage}"),
+        ("--keep", "10"): (2, f"Invalid value for '--keep': 10 is 10 bytes: did you mean 10Gi{usage}"),
         ("--set", "no=1"): (1, ""),
     }
     for words, (code, message) in refusals.items():

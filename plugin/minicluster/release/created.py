@@ -20,7 +20,7 @@ from minicluster.release.asked import (
     set_words,
     words_of_install,
 )
-from minicluster.render.quantity import to_number
+from minicluster.render.quantity import is_quantity, to_number, unmeant
 
 #: Where the nodes share a volume, and the file of the report on it
 DATA, REPORT = "/data", "/data/jobs.jsonl"
@@ -45,12 +45,11 @@ class Keep(NamedTuple):
 def read_keep(text: str) -> Keep:
     """Return what SIZE or SIZE@CLASS means. Raises SpecError."""
     capacity, at, storage_class = text.partition("@")
-    try:
-        is_size = to_number(capacity) > 0
-    except SpecError:
-        is_size = False
+    is_size = is_quantity(capacity) and to_number(capacity) > 0
     if not is_size or bool(at) != bool(storage_class):
         raise SpecError(f"{text!r} is not the size of a volume: write it as 10Gi, or 10Gi@CLASS")
+    if why := unmeant("storage", capacity):
+        raise SpecError(f"{capacity} is {why}")
     return Keep(capacity, storage_class)
 
 

@@ -12,6 +12,10 @@ _QUANTITY = re.compile(
     (?:(?P<binary>[KMGTPE])i|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[-+]?[0-9]{1,3}))?""",
     re.VERBOSE,
 )
+#: The least of memory or storage that anybody means, in bytes; the most CPUs of a node that Linux supports
+LEAST_BYTES, MOST_CORES = 1 << 20, 8192
+#: Up to this number without a unit, GiB are most likely meant, else MiB
+FEW_BYTES = 256
 _POWERS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
 
@@ -41,3 +45,19 @@ def to_number(value: object) -> Decimal:
         return number * Decimal(1024) ** (1 + "KMGTPE".index(match["binary"]))
     power = _POWERS[match["decimal"]] if match["decimal"] else int(match["exponent"] or 0)
     return number * Decimal(10) ** power
+
+
+def unmeant(name: str, value: object) -> str:
+    """Return why nobody means a quantity of a resource, and what they may mean; "" for any other.
+
+    >>> unmeant("memory", "10"), unmeant("memory", "512m"), unmeant("memory", "8Gi")
+    ('10 bytes: did you mean 10Gi?', '0.512 bytes: did you mean 512Mi?', '')
+    """
+    match, amount = _QUANTITY.fullmatch(str(value)), to_number(value)
+    if name == "cpu":
+        return f"{amount:f} CPUs, and no node has more than {MOST_CORES}: lower it" if amount > MOST_CORES else ""
+    if "/" in name or not 0 < amount < LEAST_BYTES or not match:
+        return ""
+    has_unit = match["binary"] or match["decimal"] or match["exponent"]
+    unit = "Mi" if has_unit or amount > FEW_BYTES else "Gi"
+    return f"{amount.normalize():f} {'byte' if amount == 1 else 'bytes'}: did you mean {match['number']}{unit}?"

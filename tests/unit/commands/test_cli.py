@@ -305,6 +305,21 @@ def test_an_invalid_duration_is_refused(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--memory", "10"), "10 is 10 bytes: did you mean 10Gi"),
+        (("--memory", "8GB"), "'8GB' is not a quantity, e.g. 4, 500m or 8Gi"),
+        (("--cpu", "4Gi"), "4Gi is 4294967296 CPUs, and no node has more than 8192: lower it"),
+        (("--keep", "10@nfs"), "10 is 10 bytes: did you mean 10Gi"),
+    ],
+)
+def test_an_amount_that_nobody_means_is_refused_before_helm_runs(words: tuple[str, str], why: str) -> None:
+    done = CliRunner().invoke(front_door, ["create", "demo", *words])
+    message = f"minicluster: Invalid value for '{words[0]}': {why}; see `minicluster create --help`\n"
+    assert (done.exit_code, done.stderr) == (2, message)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shell_completion_offers_the_matching_commands(shell: str) -> None:
     script = minicluster(_MINICLUSTER_COMPLETE=f"{shell}_source")

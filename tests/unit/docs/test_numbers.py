@@ -10,7 +10,7 @@ from minicluster.render import broker, config
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.defaults import values
 from minicluster.render.load import load
-from minicluster.render.refusals.containers import MOST_CORES
+from minicluster.render.quantity import MOST_CORES
 from minicluster.render.refusals.sizes import MOST_PODS
 from minicluster.sdk import session
 from support import CHART, PACKAGE, ROOT

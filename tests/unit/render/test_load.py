@@ -416,7 +416,7 @@ def test_a_name_too_long_for_the_last_pod_is_refused(cluster_of: Make, length: i
         at("flux.topology", "kary:32"),
         at("network.interface", "[::1]"),
         at("flux.scheduler", {"simple": True, "queuePolicy": "fcfs"}),
-        at("pod.sharedMemory", 1024),
+        at("pod.sharedMemory", 1073741824),
         at("pod.sharedMemory", "none"),
         *(
             runner(image=image)
@@ -468,7 +468,7 @@ NULL: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"commands": {"pre": None, "servicePre": "x"}, "command": "y"}, {"commands": {"servicePre": "x"}, "command": "y"}),
     ({"lifeCycle": {"postStartExec": None}}, {"lifeCycle": {}}),
     ({"resources": {"limits": None}}, {"resources": {}}),
-    ({"resources": {"limits": {"cpu": None, "memory": 1}}}, {"resources": {"limits": {"memory": 1}}}),
+    ({"resources": {"limits": {"cpu": None, "memory": "1Gi"}}}, {"resources": {"limits": {"memory": "1Gi"}}}),
     ({"volumes": {"v": {**VOLUME, "claimName": None}}}, {"volumes": {"v": VOLUME}}),
     ({"volumes": {"v": {**VOLUME, "items": {"k": None}}}}, {"volumes": {"v": {**VOLUME, "items": {}}}}),
     ({"securityContext": {"runAsUser": None}}, {"securityContext": {}}),

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from minicluster.errors import SpecError
 from minicluster.render import formats
-from minicluster.render.quantity import is_quantity, to_number
+from minicluster.render.quantity import is_quantity, to_number, unmeant
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,21 @@ SUFFIXES = ("", *"numkKMGTPE", *(f"{letter}i" for letter in "mkKMGTPE"), "Kb", "
 @pytest.mark.parametrize("text", [*(f"1{suffix}" for suffix in SUFFIXES), "+4", ".5", "4.", ".", "K"])
 def test_the_schema_format_accepts_the_same_quantities(text: str) -> None:
     assert formats.has("quantity", text) == is_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("512", "512 bytes: did you mean 512Mi?"),
+        ("100k", "100000 bytes: did you mean 100Mi?"),
+        ("1.5", "1.5 bytes: did you mean 1.5Gi?"),
+        ("1e3", "1000 bytes: did you mean 1Mi?"),
+        ("1", "1 byte: did you mean 1Gi?"),
+        ("0", ""),
+        ("1Mi", ""),
+        (1073741824, ""),
+    ],
+)
+def test_a_few_bytes_are_not_meant(value: object, why: str) -> None:
+    assert (unmeant("memory", value), unmeant("hugepages-2Mi", value)) == (why, why)
+    assert not unmeant("nvidia.com/gpu", value)

@@ -24,6 +24,10 @@ def service(**fields: Any) -> dict[str, Any]:
     return {"services": [{"name": "web", "image": "b", **fields}]}
 
 
+#: Amounts of memory that nobody means
+FEW = {10: "10 bytes: did you mean 10Gi?", "512m": "0.512 bytes: did you mean 512Mi?"}
+
+
 def runner(**fields: Any) -> dict[str, Any]:
     return {"containers": [{"image": "a", **fields}]}
 
@@ -802,11 +806,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         for key, value in (("storageClass", "s"), ("accessModes", ["ReadWriteMany"]))
     ),
     (
-        {"size": 2, "state": {"capacity": 1, "accessModes": ["ReadWriteOncePod"]}},
+        {"size": 2, "state": {"capacity": "1Gi", "accessModes": ["ReadWriteOncePod"]}},
         "state.accessModes is ReadWriteOncePod, and up to 2 pods mount the claim: use ReadWriteMany",
     ),
     (
-        {"state": {"capacity": 1, "accessModes": ["ReadOnlyMany"]}},
+        {"state": {"capacity": "1Gi", "accessModes": ["ReadOnlyMany"]}},
         "state.accessModes is ReadOnlyMany: the lead writes to the claim; use ReadWriteMany",
     ),
     # the report of the jobs
@@ -998,6 +1002,32 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(
         ({"pod": {"sharedMemory": none}}, f"pod.sharedMemory is {none}: give a size such as 1Gi, or none for 64 MB")
         for none in (0, "0")
+    ),
+    *(
+        (spec, f"{path} is {few}, which is {why}")
+        for few, why in FEW.items()
+        for path, spec in {
+            "containers[0].resources.limits.memory": runner(resources={"limits": {"memory": few}}),
+            "containers[0].resources.requests.ephemeral-storage": runner(
+                resources={"requests": {"ephemeral-storage": few}}
+            ),
+            "services[0].resources.limits.memory": {
+                "services": [{"name": "db", "image": "db", "resources": {"limits": {"memory": few}}}]
+            },
+            "agent.resources.limits.memory": {"agent": {"resources": {"limits": {"memory": few, "cpu": 1}}}},
+            "groups[0].resources.limits.memory": {
+                "groups": [{"name": "gpu", "resources": {"limits": {"memory": few}}}]
+            },
+            "containers[0].volumes.v.capacity": volume(path="/d", capacity=few),
+            "containers[0].volumes.v.emptyDirSizeLimit": volume(emptyDir=True, emptyDirSizeLimit=few),
+            "state.capacity": {"state": {"capacity": few}},
+            "flux.memoryReserve": {"flux": {"memoryReserve": few}},
+            "pod.sharedMemory": {"pod": {"sharedMemory": few}},
+        }.items()
+    ),
+    (
+        {"services": [{"name": "db", "image": "db", "resources": {"limits": {"cpu": "4Gi"}}}]},
+        "services[0].resources.limits.cpu is 4Gi, which is 4294967296 CPUs, and no node has more than 8192: lower it",
     ),
 ]
 

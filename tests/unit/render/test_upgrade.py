@@ -118,6 +118,15 @@ def test_an_upgrade_makes_all_files_anew_if_a_needed_one_is_gone(cluster_of: Clu
     assert files(cluster_of(SPEC, **handed(held))) == files(cluster_of(SPEC))
 
 
+def test_a_quantity_that_was_allowed_once_stays_allowed_on_a_live_release(cluster_of: Cluster) -> None:
+    few = {"limits": {"memory": 10}}
+    service = {"name": "db", "image": "db", "resources": few}
+    for spec in ({"containers": [{"image": "a", "resources": few}]}, {"services": [service]}):
+        with pytest.raises(SpecError, match="which is 10 bytes: did you mean 10Gi"):
+            cluster_of(spec, name="mc")
+        assert cluster_of(spec, name="mc", **handed()).installed
+
+
 @pytest.mark.parametrize(
     "text", ["x", "e30=", base64.b64encode(b"[1]").decode(), 7, ["a"], handed(was=[1])["installed"]]
 )

@@ -7,7 +7,7 @@ from minicluster.names import NAME_CHARACTERS
 from minicluster.render.devices import names as gpu_names
 from minicluster.render.formats import BYTE_ORDER_MARK
 from minicluster.render.model import MiniClusterModel, may_run_flux
-from minicluster.render.quantity import to_number
+from minicluster.render.quantity import MOST_CORES, to_number
 from minicluster.render.resources import cores as cores_of
 from minicluster.render.resources import gpus
 
@@ -18,8 +18,6 @@ PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 PORTS = {"httpGet", "tcpSocket", "grpc"}
 #: Vendors of GPUs, whose names for them begin with a domain.
 VENDORS = ("nvidia", "amd", "intel")
-#: The most CPUs of a node that Linux supports.
-MOST_CORES = 8192
 #: The container of the agent (`minicluster.agentContainer` in the chart)
 AGENT = "minicluster-agent"
 #: How the names of the cluster's own variables begin.
