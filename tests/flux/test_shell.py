@@ -152,6 +152,35 @@ def messages(cluster: Cluster) -> set[str]:
     return {line[line.index("minicluster: ") :] for line in done.stderr.splitlines() if "minicluster: " in line}
 
 
+def test_a_job_without_pmix_is_warned_where_its_program_may_have_open_mpi_5(make: Make, folder: Path) -> None:
+    cluster = make(QUIET, {"cores": 2}).start().wait_for_ready()
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "hello"
+    program.symlink_to("/bin/true")
+
+    def warned(*words: str) -> list[str]:
+        done = cluster.lead.run(f"{MOUNT}/bin/flux", *words)
+        assert done.returncode == 0, done.stderr
+        return [line[line.index("warning: ") :] for line in done.stderr.splitlines() if "minicluster: " in line]
+
+    assert warned("run", "-n2", str(program)) == []
+    (folder / "lib").mkdir()
+    library = folder / "lib" / "libopen-pal.so.80"
+    library.touch()
+    expected = [
+        f"warning: the image has Open MPI 5 ({folder}/bin/../lib/libopen-pal.so.80), whose tasks are each rank 0 of 1 "
+        "without -o pmi=pmix; for another program give -o pmi=simple"
+    ]
+    assert warned("run", "-n2", str(program)) == expected
+    assert warned("run", "-n2", f"--env=PATH={folder}/bin:/bin", "true") == expected
+    for words in (["-n1"], ["-n2", "-o", "pmi=simple"], ["-n2", "-o", "pmi=off"]):
+        assert warned("run", *words, str(program)) == []
+    # the tasks of an instance are its brokers
+    assert warned("alloc", "-n2", f"--env=LD_LIBRARY_PATH={folder}/lib", "true") == []
+    library.rename(folder / "lib" / "libopen-pal.so.40")
+    assert warned("run", "-n2", str(program)) == []
+
+
 def link_all_but(tree: Path, target: Path, way: tuple[str, ...]) -> None:
     """Copy a tree as links, without one of its folders."""
     target.mkdir()

@@ -182,3 +182,26 @@ end
 for method in tostring(shell.options.pmi or ""):gmatch("[^,]+") do
     if method == "pmix" then find_pmix() end
 end
+
+-- Open MPI 5 has no PMI-1: without PMIx each of its tasks is a world of one rank, and the job ends with 0. Whether a
+-- program is of it can't be seen, so any pmi= that a job names is taken for its answer. Open MPI 4 has another libopen-pal.
+local function find_open_mpi_5(program)
+    local path = (program:match("^(.*)/[^/]*$") or "") .. ":" .. (shell.getenv("PATH") or "")
+    local folders = (shell.getenv("LD_LIBRARY_PATH") or "") .. ":/usr/local/lib:/opt/openmpi/lib"
+    for folder in path:gmatch("[^:]+") do folders = folders .. ":" .. folder .. "/../lib:" .. folder .. "/../lib64" end
+    for folder in folders:gmatch("[^:]+") do
+        for _, part in ipairs({"", "/x86_64-linux-gnu", "/aarch64-linux-gnu", "/openmpi/lib"}) do
+            local file = folder .. part .. "/libopen-pal.so.80"
+            if exists(file) then return file end
+        end
+    end
+end
+
+local program = shell.info.jobspec.tasks[1].command[1]
+if shell.info.rank == 0 and shell.info.ntasks > 1 and not shell.options.pmi and program:match("[^/]*$") ~= "flux" then
+    local file = find_open_mpi_5(program)
+    if file then
+        shell.log("minicluster: warning: the image has Open MPI 5 (" .. file .. "), whose tasks are each rank 0 of 1 "
+            .. "without -o pmi=pmix; for another program give -o pmi=simple")
+    end
+end
