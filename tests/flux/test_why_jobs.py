@@ -16,6 +16,12 @@ job() { last=$(flux submit -n1 "$@"); }
 job --job-name=fails sh -c 'echo one; echo two; exit 3'
 flux job wait-event -t 60 "$last" clean >&2
 why "$last"
+for limit in 0 10m; do
+  last=$(flux submit -n2 -t $limit --job-name=quiet sh -c 'echo one; sleep 300')
+  flux job wait-event -t 60 -p output "$last" data >&2
+  why "$last"
+  flux cancel "$last"
+done
 job -c "$(nproc)" --job-name=runs sleep 300
 flux job wait-event -t 60 "$last" start >&2
 why "$last"
@@ -59,6 +65,7 @@ def test_jobs_of_a_real_flux_have_reasons(flux_path: Path, tmp_path: Path) -> No
         # how long and where is not the matter
         job.update(t_submit=100.0, t_run=job["t_run"] and 160.0, t_cleanup=job["t_cleanup"] and 172.0)
         job["nodes"] = job["nodes"] and "here"
+        each["quiet_since"] = each["quiet_since"] and -520.0
         lines = [f"{text} $ {way}" if way else text for text, way in job_in_words("mini", each, {"": 1}, 200.0)]
         # whether Flux prints ƒ depends on build and locale
         said += [line.replace("ƒ", "f").replace(held, "HELD").replace(ident, "JOB") for line in lines]
@@ -66,6 +73,10 @@ def test_jobs_of_a_real_flux_have_reasons(flux_path: Path, tmp_path: Path) -> No
         "job JOB (fails) failed with exit code 3 after 12s on here",
         "| one",
         "| two",
+        "job JOB (quiet) runs on here for 40s",
+        "it has printed nothing for 12m and has no time limit: if its work is done, it hangs in its end, as programs "
+        "with Debian's MPICH may $ minicluster flux mini -- cancel JOB",
+        "job JOB (quiet) runs on here for 40s",
         "job JOB (runs) runs on here for 40s",
         "job JOB (waits) waits for 1m40s for resources that other jobs have",
         "job HELD (held) is held $ minicluster flux mini -- job urgency HELD default",

@@ -21,6 +21,13 @@ from minicluster.live.table import duration, left_at
 from minicluster.names import OUR_PREFIX
 from minicluster.plurals import counted
 
+#: A job that prints nothing for as long may hang
+NO_PRINT_SECONDS = 300
+MAY_HANG = (
+    "it has printed nothing for {} and has no time limit: if its work is done, it hangs in its end, as programs with "
+    "Debian's MPICH may"
+)
+
 
 class Reason(NamedTuple):
     """A sentence, and the command that would change it; "" for none."""
@@ -88,6 +95,9 @@ def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int], 
     elif state == "RUNNING":
         since = f" for {duration(now - job['t_run'])}" if job["t_run"] else ""
         yield Reason(f"{who} runs on {job['nodes'] or 'its nodes'}{since}")
+        quiet = now - known["quiet_since"] if known["quiet_since"] else 0
+        if quiet > NO_PRINT_SECONDS:
+            yield Reason(MAY_HANG.format(duration(quiet)), f"minicluster flux {name} -- cancel {job['id']}")
     else:
         yield Reason(f"{who} {_end(job)}")
         for line in known["said"]:

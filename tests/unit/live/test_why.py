@@ -27,7 +27,7 @@ FLUX = "minicluster flux mini --"
 
 
 def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"job": {**JOB, **job}, "waits": "", "needs": {}, "said": [], "again": "", **more}
+    return {"job": {**JOB, **job}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None, **more}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,21 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
         ),
         (known(WAITS), [("job f1 (lmp) waits for 1m40s: Flux has yet to look at it", "")]),
         (known({"state": "RUN", "result": None}), [("job f1 (lmp) runs on mini-[0-1] for 40s", "")]),
+        (
+            known({"state": "RUN", "result": None}, quiet_since=-100.0),
+            [("job f1 (lmp) runs on mini-[0-1] for 40s", "")],
+        ),
+        (
+            known({"state": "RUN", "result": None}, quiet_since=-520.0),
+            [
+                ("job f1 (lmp) runs on mini-[0-1] for 40s", ""),
+                (
+                    "it has printed nothing for 12m and has no time limit: if its work is done, it hangs in its end, "
+                    "as programs with Debian's MPICH may",
+                    f"{FLUX} cancel f1",
+                ),
+            ],
+        ),
         (known({"result": "COMPLETED", "exit_code": 0}), [("job f1 (lmp) completed after 12s on mini-[0-1]", "")]),
         (
             known({}, said=["no such file", "bye"], again="f7"),

@@ -2,7 +2,8 @@
 
 ``job`` is its record (job_record.py), {} if there is no such job; ``waits`` the reason of one that waits, else "";
 ``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``said`` the last lines of its output,
-and ``again`` the job that runs it once more, or "".
+``again`` the job that runs it once more, or "", and ``quiet_since`` when one of several tasks that has no limit of time
+printed last, or null.
 Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -51,6 +52,16 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def last_print(handle: Any, job: int) -> float | None:
+    """Return when a job printed last, None where Flux has no output of it."""
+    try:
+        found = events(lookup(handle, job, OUTPUT_KEY))
+    except OSError:
+        return None
+    times = [event["timestamp"] for event in found if data_of(event["name"], event.get("context", {}))]
+    return max(times, default=None)
+
+
 def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
     """Return the job that runs this one again (requeue.py), "" without one. Raises OSError."""
     from state import jobs
@@ -71,7 +82,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
     from state import nodes
 
     job = listed(handle, number)
-    found: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": ""}
+    found: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
     if job is None:
         return {**found, "job": History(folder()).record(number) or {}}, {}
     jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}
@@ -81,6 +92,9 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
         found["waits"] = reasons(handle, [number]).get(number, "")
         if jobspec and shown["state"] == "SCHED":
             found["needs"] = unmet_of(handle, jobspec, nodes(handle)).sizes()
+    elif shown["state"] == "RUN":
+        if (shown["ntasks"] or 0) > 1 and not jobspec.get("attributes", {}).get("system", {}).get("duration"):
+            found["quiet_since"] = last_print(handle, number)
     elif shown["result"] not in (None, "COMPLETED"):
         found.update(said=last_lines(handle, number), again=copy_of(handle, job))
     return found, jobspec
