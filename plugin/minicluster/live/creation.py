@@ -5,7 +5,7 @@ from dataclasses import replace
 from minicluster.errors import DeadlineError, EndError
 from minicluster.kube.port import KubePort
 from minicluster.live.lookup import find_cluster, refusals
-from minicluster.live.once import StartWatch
+from minicluster.live.start_watch import StartWatch
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
 from minicluster.release import created

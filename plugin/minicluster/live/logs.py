@@ -7,12 +7,14 @@ from minicluster.cluster.hosts import Host, find_host, lead_of
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import end_with
 from minicluster.cluster.node import Node
+from minicluster.cluster.reasons import pod_with_reason
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.errors import ChoiceError, KubernetesError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.live.loglines import LogPart, NewLines
 from minicluster.live.lookup import Cluster, find, refusals, refuse_forbidden
 from minicluster.live.running import absence
+from minicluster.live.start_watch import StartWatch
 from minicluster.live.telling import StateTeller, describe, end_in_words, ended, news, see
 from minicluster.live.watch import looks, looks_at
 from minicluster.streams import Say
@@ -57,6 +59,7 @@ def _of_lead(cluster: Cluster, container: str, say: Say) -> Iterator[LogPart]:
     """Yield the log of each lead; say what state a MiniCluster without one is in, and how it ended."""
     kubernetes, name = cluster.kubernetes, cluster.name
     log, tell = FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
+    check = StartWatch(name)
     with tell.waiting():
         for job, lead in looks(cluster, say):
             end, is_running = end_with(name, job, lead), bool(lead and lead.pod.phase == "Running")
@@ -69,12 +72,13 @@ def _of_lead(cluster: Cluster, container: str, say: Say) -> Iterator[LogPart]:
                 say(Told(ended(name, how, lead), CLUSTER_TONES[how[0]]))
                 return
             if not is_running:
-                tell(job, lead)
+                check(tell(job, lead))
 
 
 def _of_node(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[LogPart]:
     """Yield the log of a host's pods until their Job ends, and say why it has none."""
     log, told = FollowedLog(cluster.kubernetes, container, str(host), say), ""
+    check = StartWatch(cluster.name)
     for job, node in looks_at(cluster, host, say):
         end = end_of(host.job, job)
         yield from log.new(node, is_over=bool(end))
@@ -86,6 +90,7 @@ def _of_node(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator
         told = news(why)
         if end:
             return
+        check.see(pod_with_reason(cluster.kubernetes, node.pod) if node else None, str(host))
 
 
 class FollowedLog:

@@ -2,12 +2,11 @@
 
 import time
 
-from minicluster.cluster.find import Found
 from minicluster.cluster.lead import Lead, end_with
-from minicluster.errors import EndError
 from minicluster.kube.port import Object
 from minicluster.live.lead_log import LeadLog, Write
 from minicluster.live.lookup import Cluster
+from minicluster.live.start_watch import StartWatch
 from minicluster.live.telling import StateTeller, end_in_words
 from minicluster.live.temporary import TemporaryRelease
 from minicluster.live.wait import End, end_of_work
@@ -15,34 +14,8 @@ from minicluster.live.watch import looks
 from minicluster.streams import Say
 from minicluster.terminal import Told
 
-#: Seconds for which a pod may fail to start: a registry may be away for a moment
-START_SECONDS = 60.0
 #: Seconds for which nobody is asked why it is not there yet: most starts take no longer, and the questions delay them
 START_QUIET_SECONDS = 2.0
-
-
-class StartWatch:
-    """Ends the wait for a lead that can't start, or for the quorum when other pods can't."""
-
-    def __init__(self, name: str) -> None:
-        """Know nothing yet."""
-        self._name = name
-        self._since: float | None = None
-
-    def __call__(self, found: Found) -> None:
-        """Look at a MiniCluster without a quorum. Raises EndError when a pod has not started for START_SECONDS."""
-        lead, groups = found.pods.get(0), [found.pods, *(group.pods for group in found.groups)]
-        # the other pods are like the lead, and start if it does
-        pods = [pod for its in groups for pod in its.values() if pod is lead or (lead and lead.phase == "Running")]
-        pod, now = next((one for one in pods if one.is_stuck), None), time.monotonic()
-        if pod is None:
-            self._since = None
-            return
-        self._since = now if self._since is None else self._since
-        # a name that is no image's gets no better
-        if now - self._since >= START_SECONDS or pod.reason == "InvalidImageName":
-            who = "the lead" if pod is lead else f"pod {pod.name}"
-            raise EndError(f"{self._name} can't start: {who} is {pod.why}")
 
 
 def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) -> End:

@@ -9,6 +9,7 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import EndError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster, find_cluster, refusals
+from minicluster.live.start_watch import StartWatch
 from minicluster.live.telling import describe, end_in_words, ended, see
 from minicluster.live.wait import look_for
 from minicluster.streams import Say
@@ -20,8 +21,8 @@ QUORUM_SECONDS = 600.0
 def find_ready_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = True) -> Lead:
     """Return the lead of a MiniCluster that has its quorum.
 
-    Waits for a MiniCluster that starts, sleeps, or is in a queue of Kueue. Raises StateError, StatusError; without
-    ``waits`` at once.
+    Waits for a MiniCluster that starts, sleeps, or is in a queue of Kueue. Raises EndError when it can't start,
+    StateError, StatusError; without ``waits`` at once.
     """
     return _find(kubernetes, name, lambda lead: lead.is_ready, say if waits else None)
 
@@ -45,7 +46,7 @@ def _find(kubernetes: KubePort, name: str, is_there: Callable[[Lead], bool], say
     name = cluster.name
     end = end_in_words(kubernetes, name, job, lead)
     if say and not end and _comes(job):
-        end, lead = look_for(cluster.within(QUORUM_SECONDS), is_there, say)
+        end, lead = look_for(cluster.within(QUORUM_SECONDS), is_there, say, StartWatch(name))
     if end:
         raise EndError(ended(name, end, lead))
     if lead and is_there(lead):

@@ -14,6 +14,7 @@ from minicluster.errors import DeadlineError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.live.lookup import Cluster, find, refusals
 from minicluster.live.ready import QUORUM_SECONDS, find_running_lead
+from minicluster.live.start_watch import StartWatch
 from minicluster.live.telling import news
 from minicluster.live.watch import looks_at
 from minicluster.streams import Say
@@ -44,7 +45,7 @@ def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, w
 
 def _wait(cluster: Cluster, host: Host, say: Say, *, waits: bool) -> Node:
     """Return a node as soon as its container runs. Raises StateError if it won't; without ``waits`` at once."""
-    why = ""
+    why, check = "", StartWatch(cluster.name)
     try:
         with streams.waiting():
             for job, node in looks_at(cluster, host, say):
@@ -56,6 +57,7 @@ def _wait(cluster: Cluster, host: Host, say: Say, *, waits: bool) -> Node:
                     raise StateError(why)
                 if news(why) != told:
                     say(Step(why))
+                check.see(pod_with_reason(cluster.kubernetes, node.pod) if node else None, str(host))
     except DeadlineError as error:
         raise StateError(f"{error}: {why}") from None
     raise AssertionError  # looks_at only ends with an error

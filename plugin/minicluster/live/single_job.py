@@ -11,8 +11,8 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import KubernetesError, StateError
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.live.lookup import GOES_ON, Cluster, refusals
-from minicluster.live.once import StartWatch
 from minicluster.live.reported import Row, ask_jobs
+from minicluster.live.start_watch import StartWatch
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
 from minicluster.outage import OUTAGE_SECONDS, Outage

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from live_kubectl import WAITS, Kubectl, lead, say
 from minicluster import kubectl_completion
-from status_samples import RUNNING, UNSCHEDULABLE, asleep, ended, job, suspended
+from status_samples import RUNNING, UNSCHEDULABLE, asleep, ended, job, suspended, waiting
 
 from tools.clients import Done
 
@@ -185,6 +185,16 @@ def test_a_shell_does_not_wait_for_a_node_that_does_not_come(
     kubectl.has(job=group, pods={"items": [lead(kubectl.folder), *(node(kubectl.folder, state) for state in pods)]})
     done = kubectl.run("shell", "mini", "--node", "gpu-1", *words)
     assert done == Done(1, "", say(f"mini-gpu-1 {why}"))
+
+
+@pytest.mark.parametrize("words", [("shell", "mini"), ("logs", "mini", "-f")], ids=str)
+def test_a_node_that_can_not_start_ends_the_wait_for_it(kubectl: Kubectl, words: tuple[str, ...]) -> None:
+    bad = node(kubectl.folder, waiting("InvalidImageName", "no image"))
+    kubectl.has(pods={"items": [lead(kubectl.folder), bad]})
+    done = kubectl.run(*words, "--node", "gpu-1")
+    way = "correct the image's name, or set imagePullSecret for its registry"
+    why = f"mini can't start: mini-gpu-1 is Pending: InvalidImageName: no image: {way}"
+    assert (done.code, done.out, done.err.splitlines()[-1]) == (1, "", f"minicluster: {why}")
 
 
 def test_a_shell_on_a_node_wakes_a_minicluster_that_sleeps(kubectl: Kubectl) -> None:

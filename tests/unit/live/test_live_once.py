@@ -15,7 +15,7 @@ from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pod, read_pods
 from minicluster.errors import StateError
-from minicluster.live import once
+from minicluster.live.start_watch import StartWatch
 from screens import look
 from status_samples import RUNNING, STARTS, ended, job, pod, waiting
 
@@ -223,7 +223,7 @@ def test_a_lead_that_can_not_start_ends_the_wait_for_it(monkeypatch: pytest.Monk
     def of(reason: str) -> Found:
         return found([pod(0, waiting(reason, f"no image: {reason}"))])
 
-    watch, times = once.StartWatch("mini"), iter((0.0, 59.0, 70.0, 80.0, 139.0, 140.0, 141.0, 142.0, 143.0))
+    watch, times = StartWatch("mini"), iter((0.0, 59.0, 70.0, 80.0, 139.0, 140.0, 141.0, 142.0, 143.0))
     monkeypatch.setattr("time.monotonic", lambda: next(times))
     for reason in ("ErrImagePull", "ImagePullBackOff", "ContainerCreating", "ErrImagePull", "ImagePullBackOff"):
         watch(of(reason))
@@ -231,8 +231,8 @@ def test_a_lead_that_can_not_start_ends_the_wait_for_it(monkeypatch: pytest.Monk
     with pytest.raises(StateError, match=f"^{message} name, or set imagePullSecret for its registry$"):
         watch(of("ImagePullBackOff"))
     with pytest.raises(StateError, match="InvalidImageName"):
-        once.StartWatch("mini")(of("InvalidImageName"))
-    once.StartWatch("mini")(found([pod(0, STARTS)]))
+        StartWatch("mini")(of("InvalidImageName"))
+    StartWatch("mini")(found([pod(0, STARTS)]))
 
 
 def test_a_volume_that_can_not_be_mounted_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +240,7 @@ def test_a_volume_that_can_not_be_mounted_ends_the_wait(monkeypatch: pytest.Monk
         lead = replace(read_pod(pod(0, waiting("ContainerCreating"))), message=message)
         return found([])._replace(pods={0: lead})
 
-    watch, times = once.StartWatch("mini"), iter((0.0, 1.0, 2.0, 62.0, 63.0))
+    watch, times = StartWatch("mini"), iter((0.0, 1.0, 2.0, 62.0, 63.0))
     monkeypatch.setattr("time.monotonic", lambda: next(times))
     # a volume that may come by itself has no known way out
     for message in (MOUNT, "AttachVolume.Attach failed: Multi-Attach error", MOUNT):
@@ -258,7 +258,7 @@ def test_another_pod_that_can_not_start_ends_the_wait_for_the_quorum(
         bad["metadata"]["labels"]["minicluster/group"] = group
     lead = pod(0, STARTS)
     its = found([lead], [bad]) if group else found([lead, bad])
-    watch, times = once.StartWatch("mini"), iter((0.0, 60.0, 61.0))
+    watch, times = StartWatch("mini"), iter((0.0, 60.0, 61.0))
     monkeypatch.setattr("time.monotonic", lambda: next(times))
     watch(its)
     with pytest.raises(StateError, match=r"^mini can't start: pod mini-y is Pending: ErrImagePull: no image: correct"):

@@ -10,7 +10,7 @@ from fake_kube import FakeChannel, FakeKube
 from minicluster.errors import RefusedError
 from minicluster.kube.client import KubeClient
 from minicluster.lead import ask
-from minicluster.live import once
+from minicluster.live import start_watch
 from minicluster.sdk import EndedError, MiniCluster, WaitTimeoutError
 from status_samples import RUNNING, STARTS, ended, job, pod, suspended, waiting, workload
 
@@ -47,7 +47,7 @@ def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.
     kube = namespace(job(), waiting("ContainerCreating"), helm={"--short": "run"})
     kube.has["helm"] = "mini"
     monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
-    monkeypatch.setattr(once, "START_SECONDS", 0.0)
+    monkeypatch.setattr(start_watch, "START_SECONDS", 0.0)
     monkeypatch.setattr("minicluster.release.helm.is_helm_3", lambda: True)
     monkeypatch.setattr(KubeClient, "connect", lambda *_: kube)
     told: list[str] = []
