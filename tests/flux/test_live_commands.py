@@ -27,6 +27,14 @@ mine key-r 60 cancel
 flux queue drain -t 30 >&2
 mine key-r 60 find
 mine key-r 0 find
+# what submits is ended with its last part, and what a job has got of its input is told
+(sh -c 'sleep 300; true' "$(mark "$1" key-p)") &
+mine key-p 60 find
+code=0; wait $! || code=$?
+mine key-p 60 find
+printf 'three' | flux run -n1 "$(mark "$1" key-i)" cat >&2
+mine key-i 60 find
+echo $code
 flux jobs -ano '{result_abbrev}'
 """
 
@@ -41,12 +49,11 @@ def test_the_flux_command_finds_and_cancels_its_job_by_its_key(flux_path: Path) 
     words = ["flux", "start", "sh", "-c", SCRIPT, "mine", CLIENT_ATTRIBUTE]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
-    *lines, third, waiting, running = done.stdout.split("\n")[:-1]
-    assert (third, waiting, running) == ("CD", "CA", "CA")
+    *lines, code, fed, third, waiting, running = done.stdout.split("\n")[:-1]
+    assert (code, fed, third, waiting, running) == ("137", "CD", "CD", "CA", "CA")
     found: list[dict[str, Any]] = [json.loads(line) for line in lines]
     ids = [job.pop("id", "") for job in found]
     assert ids[1] != ids[2]
-    assert ids == ["", ids[1], ids[2], ids[2], "", ids[2], ids[1], ids[1], ""]
-    began = [job.pop("began", None) is not None for job in found]
-    assert began == [False, True, False, False, False, False, True, True, False]
-    assert [job.get("cancelled") for job in found] == [None, False, False, True, None, False, True, False, None]
+    assert ids == ["", ids[1], ids[2], ids[2], "", ids[2], ids[1], ids[1], "", "", "", ids[-1]]
+    assert [job.get("cancelled") for job in found[:9]] == [None, False, False, True, None, False, True, False, None]
+    assert [job.get("input") for job in found if "input" in job] == [[0, False]] * 3 + [[5, True]]

@@ -34,6 +34,7 @@ case " $* " in
   if [ -e "$folder/refused" ]; then cat "$folder/refused" >&2; exit 1; fi
   while [ "$1" != -- ]; do shift; done
   shift
+  [ ! -e "$folder/relay" ] || . "$folder/relay"
   "$@"
   code=$?
   [ $code = 0 ] || echo "command terminated with exit code $code" >&2

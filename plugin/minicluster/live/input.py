@@ -1,4 +1,4 @@
-"""Our standard input for a command that may have to run again, and then reads all of it again."""
+"""Our standard input for a command that may not read all of it, or has to run again and reads it from a place on."""
 
 import os
 import sys
@@ -7,64 +7,80 @@ from contextlib import suppress
 
 #: The most bytes of a pipe that are kept
 PIPE_BYTES = 1 << 20
+#: The most bytes that are read at once
+READ_BYTES = 1 << 16
 
 
 class Input:
-    """Our standard input. The data of a pipe is kept, a file is read again, and a terminal just goes on."""
+    """Our standard input. The data of a pipe is kept, a file is read again, and a terminal is the command's own."""
 
     def __init__(self) -> None:
         """Read nothing yet."""
         self._begin: int | None = None
         with suppress(OSError):
             self._begin = os.lseek(0, 0, os.SEEK_CUR)
-        self._is_pipe = self._begin is None and not sys.stdin.isatty()
-        self._had, self._is_whole, self._is_over = b"", True, False
-        self._lock, self._target = threading.Lock(), -1
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self.is_fed = self._begin is not None or not sys.stdin.isatty()  #: else a command gets the terminal itself
+        self.count = 0  #: of the bytes that were read
+        self.place = 0  #: from which the next command gets it
+        self._kept = b""  # the last of them
+        self._lock = threading.Lock()
+        self._feed: _Feed | None = None
 
-    def rewind(self) -> bool:
-        """Let the next command read all of it again; return whether that is possible."""
-        if self._begin is not None:
-            os.lseek(0, self._begin, os.SEEK_SET)
-        return self._is_whole
+    def has(self, place: int) -> bool:
+        """Return whether all can be read from a place on."""
+        return self._begin is not None or not self.is_fed or self.count - len(self._kept) <= place
 
     def descriptor(self) -> int | None:
-        """Return a descriptor with all of it, for a command's standard input; None: our own. The caller closes it."""
-        if not self._is_pipe:
+        """Return a descriptor with all from the place on, for the next command; None: our own. The caller closes it."""
+        if not self.is_fed:
             return None
         theirs, ours = os.pipe()
-        threading.Thread(target=self._feed, args=(ours,), daemon=True).start()
+        self._feed = _Feed(self, ours, self.place)
         return theirs
 
-    def _feed(self, target: int) -> None:
-        with self._lock:
-            self._target = target
-            self._write(self._had)
-            if self._is_over:
-                self._close()
-            elif not self._reader.is_alive():
-                self._reader.start()
+    def end(self) -> None:
+        """Let the command find the end of its input: it needs no more."""
+        if self._feed:
+            self._feed.close()
 
-    def _read(self) -> None:
-        with suppress(OSError):
-            while data := os.read(0, 1 << 16):
+    def read(self, place: int) -> bytes:
+        """Return some bytes from a place on, as soon as there are any; none at the end."""
+        if self._begin is not None:
+            data = os.pread(0, READ_BYTES, self._begin + place)
+            self.count = max(self.count, place + len(data))
+            return data
+        # one reader at a time: what that of a former command still gets is kept for the next
+        with self._lock:
+            if place == self.count:
+                data = os.read(0, READ_BYTES)
+                self.count += len(data)
+                self._kept = (self._kept + data)[-PIPE_BYTES:]
+            return self._kept[place - self.count + len(self._kept) :]
+
+
+class _Feed:
+    """Writes the input to one command until it has ended."""
+
+    def __init__(self, source: Input, target: int, place: int) -> None:
+        self._source, self._target, self._place = source, target, place
+        self._lock, self._is_closed = threading.Lock(), False
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        with suppress(OSError):  # nobody reads it any more; or our own can't be read
+            while data := self._source.read(self._place):
                 with self._lock:
-                    self._is_whole = self._is_whole and len(self._had) + len(data) <= PIPE_BYTES
-                    self._had = self._had + data if self._is_whole else b""
-                    self._write(data)
+                    while data and not self._is_closed:
+                        written = os.write(self._target, data)
+                        self._place += written
+                        data = data[written:]
+                    if self._is_closed:
+                        return
+        self.close()
+
+    def close(self) -> None:
+        """Write no more."""
         with self._lock:
-            self._is_over = True
-            self._close()
-
-    def _write(self, data: bytes) -> None:
-        """Write to the command, unless it has ended."""
-        while data and self._target >= 0:
-            try:
-                data = data[os.write(self._target, data) :]
-            except OSError:
-                self._close()
-
-    def _close(self) -> None:
-        if self._target >= 0:
-            os.close(self._target)
-        self._target = -1
+            if not self._is_closed:
+                self._is_closed = True
+                os.close(self._target)

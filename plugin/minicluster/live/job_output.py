@@ -3,13 +3,27 @@
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import program_words
 from minicluster.lead.program import first_line
+from minicluster.live.piped import CutError, Written
 from minicluster.live.ready import find_ready_lead
+from minicluster.live.reconnection import Reconnection
 from minicluster.live.run import run_program
 from minicluster.streams import Say
 
 
 def show_output(kubernetes: Kubernetes, name: str, job: str, say: Say, *, follows: bool, waits: bool) -> int:  # noqa: PLR0913 - one has a name each
-    """Print the output of a job, with ``follows`` until its end; return 1 if there is none. Raises StatusError."""
+    """Print the output of a job, with ``follows`` until its end; return 1 if there is none. Raises StatusError.
+
+    When the connection breaks, it goes on where it was.
+    """
     lead = find_ready_lead(kubernetes, name, say, waits=waits)
-    words = program_words(lead, lead.cluster, job, *(["follow"] if follows else []))
-    return run_program(kubernetes, lead, words, first_line("printed"))
+    written, again = Written(), Reconnection(kubernetes, lead.cluster, say)
+    while True:
+        words = program_words(lead, lead.cluster, job, *(["follow"] if follows else []))
+        try:
+            return run_program(kubernetes, lead, words, first_line("printed"), written)
+        except CutError as cut:
+            former = lead.uid
+            lead, _ = again.ask(cut, lambda _: None)
+            if cut.code_of_pod and lead.uid == former:
+                raise
+        written.again()

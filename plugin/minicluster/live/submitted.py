@@ -1,21 +1,23 @@
-"""Runs a flux command on the lead; a job that it follows is cancelled with it, or followed again after a sleep."""
+"""Runs a flux command on the lead; a job that it follows is cancelled with it, or followed again after a cut."""
 
 import json
 import signal
+import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minicluster.cluster.lead import Lead
-from minicluster.cluster.wake import is_asleep, was_woken
-from minicluster.errors import KubernetesError, StateError
+from minicluster.errors import AccessError, KubernetesError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import SilentError, ask, program_words
+from minicluster.live.attached import attach_options
 from minicluster.live.input import Input
-from minicluster.live.lookup import Cluster, refusals
+from minicluster.live.piped import CutError, Ours, Written, handle_signals
 from minicluster.live.ready import find_ready_lead
-from minicluster.live.run import handle_signals, run
+from minicluster.live.reconnection import Reconnection
+from minicluster.live.run import run
 from minicluster.streams import Say
 
 #: The flux commands that submit a job and follow it
@@ -24,6 +26,8 @@ FOLLOWING = ("run", "alloc")
 CLIENT_ATTRIBUTE = "user.minicluster-client"
 #: The most seconds between our clock and the queue's times
 CLOCK_SECONDS = 60.0
+#: The exit code of what was killed, also with its container
+KILLED_CODE = 128 + signal.SIGKILL
 
 
 def run_flux(kubernetes: Kubernetes, name: str, words: Sequence[str], say: Say, *, waits: bool) -> int:
@@ -43,46 +47,70 @@ class _Following:
     def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say) -> None:
         # apart: Ctrl-C on a terminal must not end our questions to the lead
         self._kubernetes = Kubernetes(kubernetes.context, kubernetes.namespace, is_apart=True)
-        self._lead, self._stdin, self._say = lead, Input(), say
-        self._name = lead.cluster
+        self._lead, self._stdin, self._written, self._say = lead, Input(), Written(), say
+        self._name, self._again = lead.cluster, Reconnection(self._kubernetes, lead.cluster, say)
         self._key, self._begin, self._was_told = f"key-{uuid.uuid4().hex}", time.monotonic(), False
 
     def run(self, words: Sequence[str]) -> int:
-        marked = (words[0], f"--setattr={CLIENT_ATTRIBUTE}={self._key}", *words[1:])
-        code, error = self._run(marked)
-        end = time.monotonic()
-        while (code or error) and not self._was_told and self._fell_asleep():
-            former = self._lead
-            self._lead = find_ready_lead(self._kubernetes, self._name, self._say)
-            if self._lead.uid == former.uid:
-                break
-            job = self._ask("find")
-            if "exit_code" in job:
-                self._say(f"job {job['id']} has ended, and Flux no longer has its output")
-                return 1 if job["exit_code"] is None else int(job["exit_code"])
-            if job and job["began"] is not None and job["began"] > time.monotonic() - end:
-                break  # its output so far would be printed twice
-            if not self._stdin.rewind():
-                raise StateError(f"its input is lost{': ' + self._goes_on(job) if job else '; run the command again'}")
-            self._say(f"job {job['id']} goes on" if job else "the job was not submitted: running the command again")
-            code, error = self._run(("job", "attach", job["id"]) if job else marked)
-        if error:
-            raise error
-        return code
+        """Run it, and attach to its job again whenever the connection breaks, or the lead is replaced."""
+        line: Sequence[str] = (words[0], f"--setattr={CLIENT_ATTRIBUTE}={self._key}", *words[1:])
+        place, marked = 0, line
+        while True:
+            try:
+                return self._run(line, place)
+            except CutError as cut:
+                if self._was_told:
+                    raise
+                former, job = self._lead.uid, self._find(cut)
+                if cut.code_of_pod is not None and former == self._lead.uid:
+                    return cut.code_of_pod
+                if "exit_code" in job:
+                    self._say(f"job {job['id']} has ended, and Flux no longer has its output")
+                    return 1 if job["exit_code"] is None else int(job["exit_code"])
+                if not job and not cut.process and former == self._lead.uid:
+                    raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on(job)}") from None
+                place = self._place(job)
+                if former != self._lead.uid:
+                    self._say(
+                        f"job {job['id']} goes on" if job else "the job was not submitted: running the command again"
+                    )
+                self._written.again()
+                line = _attach(words, job) if job else marked
 
-    def _run(self, words: Sequence[str]) -> tuple[int, StateError | None]:
-        """Return the exit code, or why the command could not be run. Cancels a job that the command leaves behind."""
-        code, error = 0, None
+    def _find(self, cut: CutError) -> dict[str, Any]:
+        """Return the job, which may be on another lead now. Raises StateError."""
+        try:
+            self._lead, job = self._again.ask(cut, lambda lead: self._ask("find", lead))
+        except AccessError as error:
+            raise StateError(f"{error}: {self._goes_on({})}") from None
+        return job
+
+    def _place(self, job: dict[str, Any]) -> int:
+        """Return the place from which our input goes on. Raises StateError if a part of it is lost."""
+        place, is_over = job.get("input", (0, False))
+        if is_over and place < self._stdin.count:
+            why = f"the connection broke when job {job['id']} had got {place} bytes of its input, which is cut there"
+            raise StateError(f"{why}: {self._goes_on(job)}; run the command again")
+        if not self._stdin.has(place):
+            raise StateError(f"its input is lost{': ' + self._goes_on(job) if job else '; run the command again'}")
+        return int(place)
+
+    def _run(self, words: Sequence[str], place: int) -> int:
+        """Return the exit code. Cancels a job that the command leaves behind. Raises CutError, StateError."""
+        code = None
         # a second Ctrl-C must not end us before the job is cancelled
         with handle_signals(lambda *_: None):
             try:
-                code = run(self._kubernetes, self._lead, self._lead.flux_words(*words), self._stdin, self._told)
-            except StateError as raised:
-                error = raised
-            if self._was_told or code == 128 + signal.SIGINT:
-                self._was_told = True
-                self._cancel()
-        return code, error
+                self._stdin.place = place
+                line = self._lead.flux_words(*words)
+                code = run(self._kubernetes, self._lead, line, Ours(self._stdin, self._told, self._written))
+                if code == KILLED_CODE and sys.stdout.isatty():  # on a terminal nothing tells an end with the container
+                    raise CutError("", code_of_pod=code)
+                return code
+            finally:
+                if self._was_told or code == 128 + signal.SIGINT:
+                    self._was_told = True
+                    self._cancel()
 
     def _told(self, number: int) -> bool:
         """Return whether a signal needs no more: a job that waits gets no signals, so it is cancelled."""
@@ -102,9 +130,9 @@ class _Following:
             self._say(f"{error.reason}: {self._goes_on({})}")
             return {}
 
-    def _ask(self, action: str) -> dict[str, Any]:
+    def _ask(self, action: str, lead: Lead | None = None) -> dict[str, Any]:
         """Ask the lead for the job. Raises what `ask` raises."""
-        lead, age = self._lead, time.monotonic() - self._begin + CLOCK_SECONDS
+        lead, age = lead or self._lead, time.monotonic() - self._begin + CLOCK_SECONDS
         words = program_words(lead, self._key, f"{age:.0f}", action)
         found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
         return found
@@ -117,12 +145,9 @@ class _Following:
             return f"job {name} goes on: {flux} job attach {name}` shows its output, {flux} cancel {name}` ends it"
         return f"what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
 
-    def _fell_asleep(self) -> bool:
-        """Return whether the lead is gone because the MiniCluster was suspended when it was idle."""
-        with refusals():
-            cluster = Cluster(self._kubernetes, self._name)
-            lead = cluster.read_lead()
-            if lead and lead.uid == self._lead.uid and lead.is_ready:
-                return False
-            job = cluster.read_job()
-        return is_asleep(job) or was_woken(job)
+
+def _attach(words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the flux command that shows a job as the `flux run` of some words."""
+    # the end of the input can't be sent twice
+    read_only = ("--read-only",) if job["input"][1] else ()
+    return ("job", "attach", *attach_options(words), *read_only, job["id"])

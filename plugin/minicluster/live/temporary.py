@@ -10,8 +10,7 @@ from minicluster.errors import KubernetesError, StatusError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.live.lookup import Cluster
-from minicluster.live.run import STOP_PRESSES as INTERRUPTS
-from minicluster.live.run import handle_signals
+from minicluster.live.piped import STOP_PRESSES, handle_signals
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.streams import Say
@@ -39,9 +38,9 @@ def stoppable(say: Say) -> Iterator[None]:
         nonlocal count, interrupts
         count += 1
         interrupts += number == signal.SIGINT
-        if count == 1 or interrupts >= INTERRUPTS:
+        if count == 1 or interrupts >= STOP_PRESSES:
             # a later one too: Python may be about to wait for a command when the third comes
-            raise Stopped(number, is_last=interrupts >= INTERRUPTS)
+            raise Stopped(number, is_last=interrupts >= STOP_PRESSES)
         if number == signal.SIGINT:
             say("still removing: one more Ctrl-C leaves the rest behind")
 

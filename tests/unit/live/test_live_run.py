@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead
-from status_samples import SETTINGS, SUSPENDED, ended, flux, job, suspended
+from status_samples import SETTINGS, SUSPENDED, ended, flux, job, suspended, waiting
 
 from tools.clients import until
 
@@ -62,7 +62,7 @@ def test_a_third_ctrl_c_leaves_a_command_that_ignores_signals(kubectl: Kubectl) 
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         for count in range(3):
-            until(lambda count=count: sum("kill -s" in line for line in kubectl.asked()) == count)
+            until(lambda count=count: sum("pairs= all" in line for line in kubectl.asked()) == count)
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
@@ -160,7 +160,7 @@ def test_the_flux_command_waits_for_a_lead_that_starts(kubectl: Kubectl) -> None
     kubectl.has(**{f"pods_{number}": {"items": []} for number in (1, 2, 3, 4)}, pods_5=starts, pods_6=starts)
     kubectl.tool(
         "sh",
-        f"""[ "$2" = 'echo "minicluster-process $$" >&2; exec "$@"' ] && shift 3 && exec "$@"
+        f"""case $2 in *minicluster-process*) exec /bin/sh "$@" ;; esac
 echo '{json.dumps([SETTINGS, flux(online="0-2")])}'""",
     )
     kubectl.flux("exit 4")
@@ -198,3 +198,16 @@ def test_the_flux_command_without_words_for_flux_is_refused(program: str) -> Non
         )
         message = f"put -- before the flux command: {called} flux NAME -- jobs; see `{called} flux --help`"
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{called}: {message}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("flux", "mini", "--", "jobs"), ("shell", "mini"), ("output", "mini", "f1", "-f"), ("logs", "mini", "-f")],
+    ids=str,
+)
+def test_a_lead_that_can_not_start_ends_the_wait_for_it(kubectl: Kubectl, words: tuple[str, ...]) -> None:
+    kubectl.has(pods={"items": [lead(kubectl.folder, waiting("InvalidImageName", "no image"))]})
+    done = kubectl.run(*words)
+    way = "correct the image's name, or set imagePullSecret for its registry"
+    why = f"mini can't start: the lead is Pending: InvalidImageName: no image: {way}"
+    assert (done.code, done.out, done.err.splitlines()[-1]) == (1, "", f"minicluster: {why}")

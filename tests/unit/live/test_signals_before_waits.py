@@ -1,6 +1,7 @@
 """A signal whose handler Python did not run before a wait began: it marks it and goes on, as `interrupt_main` does."""
 
 import _thread
+import os
 import signal
 import sys
 import threading
@@ -12,7 +13,8 @@ import pytest
 from minicluster.errors import AwayError
 from minicluster.kube.kubectl_stream import Stream
 from minicluster.lead.ask import read
-from minicluster.live.run import SEND_SIGNAL, START, _Piped
+from minicluster.live.kubectl_words import START
+from minicluster.live.piped import Ours, Piped
 from minicluster.signals import handled, wait
 
 from tools.clients import until
@@ -47,9 +49,13 @@ def signal_during(function: str) -> Iterator[None]:
 
 
 def test_a_signal_ends_a_command_in_the_pod() -> None:
-    words = ["sh", "-c", START, "sh", "sleep", str(LONG)]
+    words = ["sh", "-c", START, "own", "sleep", str(LONG)]
+
+    def signal_words(name: str, process: str) -> list[str]:
+        return ["kill", "-s", name, process]
+
     with signal_during("join"):
-        assert _Piped(words, ["sh", "-c", SEND_SIGNAL, "sh"], lambda _: False).run(None) == 128 + signal.SIGTERM
+        assert Piped(words, signal_words, Ours(os.open(os.devnull, os.O_RDONLY))).run() == 128 + signal.SIGTERM
 
 
 def test_a_signal_ends_the_reading_of_a_stream() -> None:

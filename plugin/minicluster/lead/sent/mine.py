@@ -1,32 +1,40 @@
 """mine.py KEY AGE stop|cancel|find: finds or cancels the job that `minicluster flux` has submitted with a key.
 
 AGE is the greatest number of seconds since the job was submitted. ``stop`` cancels the job if it waits, ``cancel`` also
-if it runs. Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``began``, how many seconds ago it
-began to run (null before that); {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the
-``exit_code`` (null if it never ran).
-Given to `flux python -c` by jobs.py. Runs with the view's Python, 3.8 or later.
+if it runs. ``find`` ends the command that has submitted it, whose client is gone: it would submit it later, or read on.
+Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``input``, how many bytes of its input it got,
+and whether also the end; {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the ``exit_code``
+(null if it never ran).
+Given to `flux python -c` by submitted.py. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import flux
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
 from history import History, folder
+from output_events import data_of, events, lookup
 
 #: The user attribute of a job with the key
 CLIENT_KEY = "minicluster-client"
+#: Where Flux keeps the input (RFC 24)
+INPUT_KEY = "guest.input"
 WAITING = ("DEPEND", "PRIORITY", "SCHED")
 
 
 def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
     """Return the newest job with a key, None without one. Raises OSError."""
-    listed = JobList(handle, attrs=["state", "t_submit", "t_run"], filters=states, max_entries=0).jobs()
+    listed = JobList(handle, attrs=["state", "t_submit"], filters=states, max_entries=0).jobs()
     for job in sorted(listed, key=lambda job: -job.id):
         if job.t_submit < time.time() - age:
             return None
@@ -44,9 +52,37 @@ def recorded(key: str) -> dict[str, Any]:
     return {}
 
 
+def end_command(key: str) -> None:
+    """Kill the command that submits with a key, and what it runs: its last part has no key in its words."""
+    parents = {}
+    killed = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError, ValueError):
+            pid = int(path.name)
+            parents[pid] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if f"user.{CLIENT_KEY}={key}" in (path / "cmdline").read_bytes().decode(errors="replace"):
+                killed.add(pid)
+    for pid in killed | {pid for pid, parent in parents.items() if parent in killed}:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def input_of(handle: Any, job: int) -> tuple[int, bool]:
+    """Return how many bytes of its input a job got, and whether also the end. Raises OSError."""
+    count, is_over = 0, False
+    with suppress(FileNotFoundError):  # it has not begun
+        for event in events(lookup(handle, job, INPUT_KEY)):
+            context = event.get("context", {})
+            count += sum(len(data) for _, data in data_of(event["name"], context))
+            is_over = is_over or bool(context.get("eof"))
+    return count, is_over
+
+
 def main(key: str, age: str, action: str) -> dict[str, Any]:
     """Do the action, and return the object to print. Raises OSError."""
     handle = flux.Flux()
+    if action == "find":
+        end_command(key)
     job = find(handle, key, float(age), ["pending", "running"] + (["inactive"] if action == "find" else []))
     if job is None:
         return recorded(key) if action == "find" else {}
@@ -56,8 +92,8 @@ def main(key: str, age: str, action: str) -> dict[str, Any]:
             cancel(handle, job.id, "its `minicluster flux` was told to stop")
         except OSError:
             return {}  # it has just ended
-    began = time.time() - job.t_run if job.t_run else None
-    return {"id": JobID(job.id).f58plain, "cancelled": is_cancelled, "began": began}
+    found = {"id": JobID(job.id).f58plain, "cancelled": is_cancelled}
+    return {**found, "input": input_of(handle, job.id)} if action == "find" else found
 
 
 if __name__ == "__main__":

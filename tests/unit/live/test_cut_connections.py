@@ -1,0 +1,171 @@
+"""Connections that break while a command follows a job, and input that a command does not read."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from live_kubectl import Kubectl
+from minicluster.live.attached import attach_options
+from minicluster.live.kubectl_words import KubectlWords
+from minicluster.live.piped import Written
+
+from tools.clients import Done, until
+
+#: What a lead does: a job prints a and b, and c when `go` is there
+FLUX = r"""
+cd "${0%/*}/../.."
+printf '%s\n' "$*" >>words
+prints() { printf 'a\nb'; echo err >&2; touch printed; until [ -e go ]; do sleep 0.02; done; printf '\nc\n'; exit 3; }
+case $1 in
+run | job) prints ;;
+submit) [ ! -e slow ] || sleep 0.5; exit 4 ;;
+python)
+  read -r program
+  case $* in
+  *" find") cat job ;;
+  *follow) prints ;;
+  esac ;;
+esac
+"""
+CUT_INPUT = '{"id": "f1", "cancelled": false, "input": [2, true]}'
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path) -> Kubectl:
+    made = Kubectl(tmp_path)
+    made.flux(FLUX)
+    relay = Path(__file__).parents[1] / "relay.py"
+    (tmp_path / "relay").write_text(f'exec {sys.executable} {relay} "$folder" "$@"')
+    return made
+
+
+def cut(kubectl: Kubectl, *words: str, job: str = "{}", times: int = 1, stdin: str = "") -> Done:
+    """Run a command whose connection breaks as soon as its job has printed something."""
+    folder = kubectl.folder
+    (folder / "job").write_text(job)
+    with kubectl.start(*words) as process:
+        assert process.stdin
+        process.stdin.write(stdin)
+        process.stdin.flush()
+        for _ in range(times):
+            until((folder / "printed").exists)
+            (folder / "printed").unlink()
+            (folder / "cut").touch()
+            until(lambda: not (folder / "cut").exists())
+        (folder / "go").touch()
+        out, err = process.communicate(timeout=60)
+    return Done(process.returncode, out, err)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_output_of_a_job_goes_on_where_it_was(kubectl: Kubectl, times: int) -> None:
+    assert cut(kubectl, "output", "mini", "f1", "-f", times=times) == Done(3, "a\nb\nc\n", "err\n")
+
+
+@pytest.mark.parametrize(("times", "is_read"), [(1, True), (2, False)])
+def test_flux_run_attaches_to_its_job_again(kubectl: Kubectl, times: int, is_read: bool) -> None:
+    job = f'{{"id": "f1", "cancelled": false, "input": [0, {str(is_read).lower()}]}}'
+    done = cut(kubectl, "flux", "mini", "--", "run", "-lN2", "x", "-u", job=job, times=times)
+    assert done == Done(3, "a\nb\nc\n", "err\n")
+    words = (kubectl.folder / "words").read_text().splitlines()
+    attach = f"job attach --label-io {'--read-only ' if is_read else ''}f1"
+    assert [line for line in words if not line.startswith(("run", "python"))] == [attach] * times
+
+
+def test_flux_run_whose_job_was_not_submitted_runs_again(kubectl: Kubectl) -> None:
+    assert cut(kubectl, "flux", "mini", "--", "run", "x", job="{}").code == 3
+    assert [line.split()[0] for line in (kubectl.folder / "words").read_text().splitlines()] == ["run", "python", "run"]
+
+
+def test_a_job_whose_input_was_cut_is_an_error_that_says_how_to_end_it(kubectl: Kubectl) -> None:
+    done = cut(kubectl, "flux", "mini", "--", "run", "x", job=CUT_INPUT, stdin="input")
+    way = (
+        "job f1 goes on: `minicluster flux mini -- job attach f1` shows its output, "
+        "`minicluster flux mini -- cancel f1` ends it; run the command again"
+    )
+    why = "the connection broke when job f1 had got 2 bytes of its input, which is cut there"
+    assert done == Done(1, "a\nb", f"err\nminicluster: {why}: {way}\n")
+
+
+def test_a_command_that_follows_nothing_says_that_it_may_go_on(kubectl: Kubectl) -> None:
+    kubectl.flux('touch "${0%/*}/../../printed"; sleep 30')
+    done = cut(kubectl, "flux", "mini", "--", "queue", "drain")
+    why = "error reading from error stream: next reader: read tcp 10.0.0.1:6443: read: connection reset by peer"
+    how = "the connection broke, and the command may go on: look before you run it again"
+    assert done == Done(1, "", f"minicluster: {why}: {how}\n")
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_the_end_of_a_command_that_does_not_read_its_input_is_ours(kubectl: Kubectl, is_slow: bool) -> None:
+    if is_slow:
+        (kubectl.folder / "slow").touch()
+    assert kubectl.run("flux", "mini", "--", "submit", stdin="x" * (4 << 20)) == Done(4, "", "")
+
+
+def test_the_end_of_a_command_is_ours_while_its_input_stays_open(kubectl: Kubectl) -> None:
+    with kubectl.start("flux", "mini", "--", "submit") as process:
+        assert process.wait(60) == 4
+
+
+# what kubectl writes ------------------------------------------------------------------------------------------
+
+LOG = b'E1126 22:44:04.779395   4711 v2.go:130] "Waiting for server" err="reset"\n'
+BEGIN, END = b"minicluster-process 12\n", b"\x1eminicluster-end 7\n"
+#: What comes, what the command has written, its code, and kubectl's own words
+SAID = {
+    "an end": (BEGIN + b"why\nno line" + END + b"command terminated with exit code 7\n", b"why\nno line", 7, b""),
+    "nothing": (BEGIN + END, b"", 7, b""),
+    "the log of kubectl": (b"W" + LOG[1:] + BEGIN + b"a\n" + LOG + b"50%" + LOG + LOG + END, b"a\n50%", 7, b""),
+    "the log of another": (BEGIN + LOG.replace(b"4711", b"4712") + END, LOG.replace(b"4711", b"4712"), 7, b""),
+    "a cut": (BEGIN + b"a\n" + LOG + b"error: unexpected EOF\n", b"a\n", None, b"error: unexpected EOF\n"),
+    "errors of the command": (BEGIN + b"error: mine\n\n" + END, b"error: mine\n\n", 7, b""),
+    "no begin": (b"error: no such pod\n", b"", None, b"error: no such pod\n"),
+    "bars": (BEGIN + b"\r10%\r20%" + END, b"\r10%\r20%", 7, b""),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_words_of_kubectl_are_told_from_those_of_the_command(case: str, size: int) -> None:
+    data, written, code, own = SAID[case]
+    words = KubectlWords(4711)
+    found = b"".join([words.take(data[at : at + size]) for at in range(0, len(data), size)]) + words.end()
+    assert (found, words.code, words.own) == (written, code, own)
+
+
+def test_the_code_that_kubectl_tells_is_not_the_end_of_the_command() -> None:
+    words = KubectlWords(4711)
+    words.take(BEGIN + b"command terminated with exit code 137\n")
+    assert (words.end(), words.code, words.failed) == (b"", None, 137)
+
+
+def test_what_is_held_is_the_command_s_when_kubectl_goes_on() -> None:
+    words = KubectlWords(4711)
+    assert words.take(BEGIN + b"a\nerror: mine\n$ ") == b"a\n"
+    assert (words.holds, words.release(), words.holds) == (True, b"error: mine\n$ ", False)
+
+
+def test_what_was_written_before_is_left_out() -> None:
+    written = Written()
+    assert written.new(0, b"abc") == b"abc"
+    written.again()
+    assert [written.new(0, part) for part in (b"ab", b"cd", b"e")] == [b"", b"d", b"e"]
+    written.again()
+    assert [written.new(0, part) for part in (b"abcd", b"ef")] == [b"", b"f"]
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("run hostname -l", ""),
+        ("run -l hostname", "--label-io"),
+        ("run -n 4 -lu -N2 x", "--label-io --unbuffered"),
+        ("run -vln4 x", "--label-io"),
+        ("run -n4l x", ""),
+        ("run --ntasks 4 --label-io --env=A=1 -- x -u", "--label-io"),
+        ("run --setopt -l x", ""),
+        ("run -o -l --exclusive -u x", "--unbuffered"),
+    ],
+)
+def test_a_job_is_shown_again_as_flux_run_was_told(words: str, options: str) -> None:
+    assert attach_options(words.split()) == options.split()
