@@ -50,11 +50,11 @@ def missing() -> str:
 
 
 @contextmanager
-def kueue(cluster: EmbeddedCluster) -> Iterator[int]:
-    """Run Kueue until the end of the block; yield its process."""
+def kueue(cluster: EmbeddedCluster, **settings: Any) -> Iterator[int]:
+    """Run Kueue until the end of the block, with more settings of its configuration; yield its process."""
     folder = cluster.work_dir / "kueue"
     port = free_port()
-    _write_files(folder, cluster.work_dir, port)
+    _write_files(folder, cluster.work_dir, port, settings)
     definitions = list((KUEUE / "crds").glob("kueue.x-k8s.io_*.yaml"))
     cluster.kubectl("apply", "--server-side", f"--filename={','.join(map(str, definitions))}")
     kinds = {path.stem.partition("_")[2] for path in definitions}
@@ -87,7 +87,7 @@ def _served(cluster: KubernetesCluster) -> set[str]:
     return {resource["name"] for resource in found["resources"]}
 
 
-def _write_files(folder: Path, server: Path, port: int) -> None:
+def _write_files(folder: Path, server: Path, port: int, settings: Mapping[str, Any]) -> None:
     """Write the configuration; the certificates are the API server's, which are for this address too."""
     for place in (folder / "certs", folder / "etc/kueue/metrics/certs"):
         place.mkdir(parents=True, exist_ok=True)
@@ -103,6 +103,7 @@ def _write_files(folder: Path, server: Path, port: int) -> None:
         "leaderElection": {"leaderElect": False},
         "integrations": {"frameworks": ["batch/job"]},
         "managedJobsNamespaceSelector": {"matchLabels": {LABEL: "true"}},
+        **settings,
     }
     (folder / "config.json").write_text(json.dumps(config))
 

@@ -72,6 +72,7 @@ MUTABLE = {
             "backlogSeconds",
             "idleSeconds",
             "suspendAfterSeconds",
+            "giveUpSeconds",
             "maxStepUp",
             "maxStepDown",
             "targetCPUUtilizationPercentage",

@@ -197,6 +197,29 @@ def test_the_notes_warn_of_an_elastic_job_without_a_queue(helm4: Helm, values: d
     assert any("kueue.elastic is true without" in line for line in notes(helm4, values)) == warned
 
 
+QUEUED = {"kueue": {"queueName": "q"}}
+GIVES_UP = {"kueue": {"queueName": "q", "elastic": True}, "autoscaling": {"enabled": True}, "maxSize": 2}
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ({}, ""),
+        (GIVES_UP, ""),
+        (QUEUED, "Kubernetes node, and the queue of jobs is lost. With"),
+        ({"jobLabels": {"kueue.x-k8s.io/queue-name": "q"}}, "Kubernetes node, and the queue of jobs is lost. With"),
+        (GIVES_UP | {"autoscaling": {}}, "Kubernetes node, and the queue of jobs is lost. With"),
+        (QUEUED | {"state": {"claimName": "c"}}, "Kubernetes node. With"),
+    ],
+    ids=str,
+)
+def test_the_notes_warn_that_kueue_suspends_all_pods_because_of_one(
+    helm4: Helm, values: dict[str, Any], warned: str
+) -> None:
+    found = [line for line in notes(helm4, values) if "not ready for 30 minutes" in line]
+    assert [warned in line for line in found] == [True] * bool(warned)
+
+
 @pytest.mark.parametrize(("policy", "warned"), [("fcfs", True), ("easy", False)])
 def test_the_notes_warn_of_fcfs_in_a_broker_config(helm4: Helm, policy: str, warned: bool) -> None:
     toml = f"[sched-fluxion-qmanager]\nqueue-policy = '{policy}'\n"

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kube import Kube, KubeError
+from kube_job import pods
+from placement import lacking
 
 from tools.releases import Release
 
@@ -41,6 +43,11 @@ def change(pod: Kube, how: Callable[[Mapping[str, Any]], object]) -> None:
 
 def resize(pod: Kube, new: int) -> None:
     change(pod, lambda job: pod.resize(job, new))
+
+
+def gated(pod: Kube) -> int:
+    """Return how many pods of the Job wait for Kueue's quota."""
+    return lacking(pod.pods(), pods(pod.get_job())).gated
 
 
 def size(release: Release) -> int:

@@ -1,7 +1,7 @@
 """Releases in a queue of Kueue, and what `minicluster status` says of them."""
 
 import dataclasses
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -46,9 +46,9 @@ def with_priority(release: Release, word: str) -> dict[str, Any]:
     return {"kueue": {"queueName": LOCAL_QUEUE, "priorityClass": f"{release.namespace}-{word}"}}
 
 
-def status(release: Release, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return what `minicluster status -o json` prints, for a cluster whose lead can't be asked."""
-    return document(_take_snapshot(release, monkeypatch))
+def status(release: Release, monkeypatch: pytest.MonkeyPatch, minutes: float = 0) -> dict[str, Any]:
+    """Return what `minicluster status -o json` prints in so many minutes, for a cluster whose lead can't be asked."""
+    return document(_take_snapshot(release, monkeypatch, minutes))
 
 
 def why(release: Release, monkeypatch: pytest.MonkeyPatch, index: int) -> str:
@@ -56,7 +56,9 @@ def why(release: Release, monkeypatch: pytest.MonkeyPatch, index: int) -> str:
     return _take_snapshot(release, monkeypatch).pods[index].why
 
 
-def _take_snapshot(release: Release, monkeypatch: pytest.MonkeyPatch) -> StatusSnapshot:
+def _take_snapshot(release: Release, monkeypatch: pytest.MonkeyPatch, minutes: float = 0) -> StatusSnapshot:
     for name in ("PATH", "KUBECONFIG"):
         monkeypatch.setenv(name, release.cluster.env[name])
-    return take_snapshot(Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC))
+    return take_snapshot(
+        Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC) + timedelta(minutes=minutes)
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autoscaled import agent, resize
+from autoscaled import agent, gated, resize
 from kube import Kube
 from minicluster.cluster.kueue import WORKLOADS, true_conditions
 from queued import (
@@ -207,9 +207,9 @@ def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
     resize(pod, 6)
     while (size := pod.get_job()["spec"]["completions"]) > quota:
         wait_gated(release, pod, size - len(uids))
-        limits.granted(now, size, pod.gated())
+        limits.granted(now, size, gated(pod))
         now += ADMISSION_SECONDS
-        admitted = limits.granted(now, size, pod.gated())
+        admitted = limits.granted(now, size, gated(pod))
         assert admitted < size
         resize(pod, admitted)
         if admitted <= quota:
@@ -217,14 +217,14 @@ def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
             # the queue still needs six
             resize(pod, int(min(6, limits.limit)))
     uids = _kept(uids, release.running(quota))
-    assert (pod.gated(), limits.limit) == (0, quota)
+    assert (gated(pod), limits.limit) == (0, quota)
 
 
 def wait_gated(release: Release, pod: Kube, count: int) -> None:
     """Wait until all pods of a size exist, and Kueue keeps ``count`` of them gated."""
     size = pod.get_job()["spec"]["completions"]
     release.cluster.wait("the pods", lambda: len(release.live_pods()) == size)
-    release.cluster.wait("the gates", lambda: pod.gated() == count)
+    release.cluster.wait("the gates", lambda: gated(pod) == count)
 
 
 def _kept(before: dict[int, str], after: dict[int, str]) -> dict[int, str]:

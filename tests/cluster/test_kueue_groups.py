@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autoscaled import again, agent, resize
+from autoscaled import again, agent, gated, resize
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.listing import find_all
 from queued import ELASTIC, beside, new_release, queued_helm, status, with_priority
@@ -114,7 +114,7 @@ def test_the_agent_scales_a_group_in_a_queue_from_zero_and_back(
     release.cluster.wait("the admission of the empty group", lambda: counts(release) == (0, False))
     pod = agent(release, tmp_path).of_group("gpu")
     resize(pod, 3)
-    release.cluster.wait("the gates", lambda: pod.gated() == 3)
+    release.cluster.wait("the gates", lambda: gated(pod) == 3)
     for size in (1, 0, 1):
         again(lambda size=size: pod.resize(pod.get_job(), size) if size else pod.empty(pod.get_job(), 3))  # type: ignore[misc]
         wait_for(release, "mc-0", *["mc-gpu-0"][:size])

@@ -26,6 +26,17 @@ SETTINGS = {
 }
 
 
+def pod_of(index: int, state: str | bool) -> dict[str, Any]:
+    """Return a pod that is gated, stuck on a lost node, ready (True), or has no place."""
+    spec: dict[str, Any] = {"schedulingGates": [{"name": "kueue.x-k8s.io/elastic-job"}]} if state == "gated" else {}
+    if state in ("stuck", True):
+        spec["nodeName"] = "n"
+    ready = {"type": "Ready", "status": str(state is True)}
+    phase = "Pending" if state in ("gated", False) else "Running"
+    labels = {"batch.kubernetes.io/job-completion-index": str(index)}
+    return {"metadata": {"labels": labels}, "spec": spec, "status": {"phase": phase, "conditions": [ready]}}
+
+
 @dataclass
 class FakeKube:
     """The Job, and the errors of calls."""
@@ -45,6 +56,9 @@ class FakeKube:
     #: how many pods Kueue admits; None: the Job is in no queue
     quota: int | None = None
     admitted: int = 1
+    room: int = 99  #: Kubernetes nodes, one for each pod
+    placed: set[int] = field(default_factory=set)  #: indexes of the pods that have one
+    stuck: set[int] = field(default_factory=set)  #: indexes of the pods on a lost one
     groups: dict[str, "FakeKube"] = field(default_factory=dict)
     parallelism: int | None = None  #: None: the size
 
@@ -69,12 +83,21 @@ class FakeKube:
             spec["template"] = {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/elastic-job"}]}}
         return {"metadata": metadata, "spec": spec}
 
-    def gated(self) -> int:
-        """Return the pods that Kueue does not admit: it admits a growth as a whole or not at all."""
-        self._fail("gated")
+    def pods(self) -> list[dict[str, Any]]:
+        """Return the pods. Kueue admits a growth as a whole or not at all; each Kubernetes node has room for a pod."""
+        self._fail("pods")
         assert self.quota is not None
         self.admitted = self.size if self.size <= self.quota else min(self.admitted, self.size)
-        return self.size - self.admitted
+        alive = [index for index in range(self.admitted) if index not in self.stuck]
+        self.placed = self.placed & set(alive)
+        for index in alive:
+            if len(self.placed) < self.room:
+                self.placed.add(index)
+        states = [
+            "gated" if index >= self.admitted else "stuck" if index in self.stuck else index in self.placed
+            for index in range(self.size)
+        ]
+        return [pod_of(index, state) for index, state in enumerate(states)]
 
     def drop_field_ownership(self, job: dict[str, Any]) -> dict[str, Any]:
         return job

@@ -15,6 +15,7 @@ from minicluster.kube.port import KubePort
 from minicluster.lead.ask import SilentError
 from minicluster.lead.question import Answer, Question, ask_status, read_answer
 from minicluster.live.lookup import NEEDED_RIGHTS, find, refusals
+from minicluster.live.queued import of_kueue
 from minicluster.live.services import of_services
 
 
@@ -65,7 +66,9 @@ def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnaps
         found = found._replace(job=ended)
     with refusals(NEEDED_RIGHTS):
         seen = snapshot(found, now, partial(ask_status, kubernetes))
-    return replace(seen, problems=of_services(kubernetes, found.name))
+    policy = seen.answer.settings["policy"] if seen.answer else None
+    problems = (*of_services(kubernetes, found.name), *of_kueue(kubernetes, found, now, policy))
+    return replace(seen, problems=problems)
 
 
 def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:

@@ -113,6 +113,7 @@ POLICY = {
     "backlog": "backlogSeconds",
     "idle": "idleSeconds",
     "suspend": "suspendAfterSeconds",
+    "give_up": "giveUpSeconds",
     "step_up": "maxStepUp",
     "step_down": "maxStepDown",
     "cpu_target": "targetCPUUtilizationPercentage",

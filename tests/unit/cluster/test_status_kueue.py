@@ -13,6 +13,8 @@ from minicluster.cluster.reasons import with_reasons
 from status_samples import GATED, SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended, workload
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 1 more needed"
+#: With Kueue's reason code
+TOLD = f"{NO_QUOTA} (R)"
 ADMITTED = (("QuotaReserved", "True", "Quota reserved"), ("Admitted", "True", "The workload is admitted"))
 NOT_YET = "it has not looked at the Job yet"
 PREEMPTED = "Preempted to accommodate a workload (UID: 1) due to prioritization in the ClusterQueue"
@@ -37,22 +39,22 @@ def queued_job() -> dict[str, Any]:
         ([], NOT_YET),
         ([workload()], NOT_YET),
         ([{"metadata": {"name": "w"}, "spec": {}}], NOT_YET),
-        ([workload(("QuotaReserved", "False", NO_QUOTA))], NO_QUOTA),
+        ([workload(("QuotaReserved", "False", NO_QUOTA))], TOLD),
         ([workload(("QuotaReserved", "False", ""))], "R"),
         ([workload(("QuotaReserved", "True", "Quota reserved"))], NOT_YET),
-        ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "True", PREEMPTED))], f"{PREEMPTED}; {NO_QUOTA}"),
-        ([workload(("QuotaReserved", "False", PREEMPTED), ("Evicted", "True", PREEMPTED))], PREEMPTED),
-        ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "False", PREEMPTED))], NO_QUOTA),
-        ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(("Finished", "True", "replaced"))], NO_QUOTA),
-        ([workload(*ADMITTED), workload(("QuotaReserved", "False", NO_QUOTA))], NO_QUOTA),
-        ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(*ADMITTED)], NO_QUOTA),
+        ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "True", PREEMPTED))], f"{PREEMPTED} (R); {TOLD}"),
+        ([workload(("QuotaReserved", "False", PREEMPTED), ("Evicted", "True", PREEMPTED))], f"{PREEMPTED} (R)"),
+        ([workload(("QuotaReserved", "False", NO_QUOTA), ("Evicted", "False", PREEMPTED))], TOLD),
+        ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(("Finished", "True", "replaced"))], TOLD),
+        ([workload(*ADMITTED), workload(("QuotaReserved", "False", NO_QUOTA))], TOLD),
+        ([workload(("QuotaReserved", "False", NO_QUOTA)), workload(*ADMITTED)], TOLD),
         ([workload(*ADMITTED), workload(*ADMITTED, ("Finished", "True", "replaced"))], NOT_YET),
         ([workload(("Finished", "True", "replaced"))], NOT_YET),
         ([not_started("2", "b"), not_started("1", "a")], "it could not start the Job: b"),
-        ([workload(("QuotaReserved", "False", NO_QUOTA)), not_started("1", "a")], NO_QUOTA),
+        ([workload(("QuotaReserved", "False", NO_QUOTA)), not_started("1", "a")], TOLD),
         (
-            [workload(("Evicted", "True", "the workload is deactivated"), active=False)],
-            'deactivated: `kubectl patch workload job-mini --type=merge -p \'{"spec":{"active":true}}\'` resumes it',
+            [workload(("Evicted", "True", "the workload is deactivated"), active=False, name="w")],
+            'deactivated (R): `kubectl patch workload w --type=merge -p \'{"spec":{"active":true}}\'` resumes it',
         ),
     ],
 )
@@ -63,7 +65,7 @@ def test_status_says_why_kueue_holds_a_minicluster_back(workloads: list[dict[str
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ({"items": [workload(("QuotaReserved", "False", "no\nquota"))]}, "Kueue's queue q: no quota"),
+        ({"items": [workload(("QuotaReserved", "False", "no\nquota"))]}, "Kueue's queue q: no quota (R)"),
         (None, f"Kueue's queue q: {NOT_YET}"),
         (
             'error: the server doesn\'t have a resource type "workloads"',
@@ -107,7 +109,7 @@ def test_status_reads_the_kueue_workload_of_a_job_with_gated_pods(
     answers = {"pods": {"items": [pod(0), gated]}, "job": grows, "exec": [SETTINGS, flux(online="0")]}
     held = workload(("QuotaReserved", "False", NO_QUOTA))
     done = kubectl("mini", "-o", "json", **answers, workloads={"items": [held]})
-    reason = f"Pending: waits for Kueue: {NO_QUOTA}"
+    reason = f"Pending: waits for Kueue: {TOLD}"
     assert json.loads(done.stdout)["missing"] == [{"ranks": "1", "reason": reason}]
 
 
@@ -126,5 +128,5 @@ def test_kueue_is_asked_only_about_a_job_that_it_may_hold(found: Any, is_asked: 
     assert mini
     told = with_reasons(kube, mini).job
     assert told
-    assert told.why_suspended == (f"Kueue's queue q: {NO_QUOTA}" if is_asked else "")
+    assert told.why_suspended == (f"Kueue's queue q: {TOLD}" if is_asked else "")
     assert any("workloads" in what for _, what, _ in kube.asked) == is_asked

@@ -209,4 +209,4 @@ def test_status_says_why_kueue_keeps_pods_of_a_group_gated(monkeypatch: pytest.M
     monkeypatch.setattr(Kubernetes, "get", lambda _, *words: {"items": [held] if "u-2" in words[-1] else []})
     mini = with_reasons(Kubernetes(), found(Objects([pod(0), group_pod("gpu", 0), gated])))
     gpu = mini.groups[0]
-    assert (gpu.why_held, gpu.pods[0].why, gpu.pods[1].why) == ("", "Running", "Pending: waits for Kueue: no quota")
+    assert (gpu.why_held, gpu.pods[0].why, gpu.pods[1].why) == ("", "Running", "Pending: waits for Kueue: no quota (R)")

@@ -686,10 +686,10 @@ def test_the_agent_keeps_the_size_while_kueue_is_about_to_admit_pods(mc: Setup) 
 
 def test_an_agent_that_may_not_count_pods_says_so_once(mc: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     mc.kube.quota = 1
-    mc.kube.errors["gated"] = "GET …: 403 forbidden"
+    mc.kube.errors["pods"] = "GET …: 403 forbidden"
     mc.at(0, 10, 20)
-    assert [line for line in said(capsys) if "quota" in line] == [
-        "pods that wait for Kueue's quota can't be counted: GET …: 403 forbidden"
+    assert [line for line in said(capsys) if "Kueue" in line] == [
+        "pods in Kueue's queue can't be counted: GET …: 403 forbidden"
     ]
 
 

@@ -275,15 +275,9 @@ def test_cpu_sums_the_use_of_the_broker_containers(pod: Kube, api: Api) -> None:
     assert [asked[0] for asked in api.asked] == [f"GET {path}"]
 
 
-def test_pods_that_kueue_keeps_gated_are_counted(pod: Kube, api: Api) -> None:
-    gates: list[dict[str, Any]] = [
-        {},
-        {"schedulingGates": [{"name": "kueue.x-k8s.io/elastic-job"}]},
-        {"schedulingGates": [{"name": "other"}, {"name": "kueue.x-k8s.io/elastic-job"}]},
-        {"schedulingGates": [{"name": "other"}]},
-    ]
-    api.answer({"items": [{"spec": spec} for spec in gates]})
-    assert pod.gated() == 2
+def test_the_pods_of_the_job_are_listed(pod: Kube, api: Api) -> None:
+    api.answer({"items": [{"spec": {}}, {"spec": {"nodeName": "n"}}]})
+    assert pod.pods() == [{"spec": {}}, {"spec": {"nodeName": "n"}}]
     path = "/api/v1/namespaces/ns/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3Dmc"
     assert [asked[0] for asked in api.asked] == [f"GET {path}"]
 

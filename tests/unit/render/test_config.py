@@ -124,6 +124,7 @@ def test_the_configmap_of_the_defaults_has_broker_toml_and_settings(cluster_of: 
     assert set(data(cluster_of())) == {"broker.toml", "settings.sh"}
 
 
+WINDOWS = {"backlog": 1, "idle": 60, "suspend": 0, "give_up": None}
 AGENT = {
     "name": "flux-sample",
     "namespace": "ns",
@@ -132,13 +133,12 @@ AGENT = {
     "groups": [],
     "period": 10,
     "policy": None,
-    "policy_keys": ["min", "max", "backlog", "idle", "suspend", "step_up", "step_down", "cpu_target", "handle"],
+    "policy_keys": ["min", "max", *WINDOWS, "step_up", "step_down", "cpu_target", "handle"],
     "budget": None,
     "port": None,
     "container": "flux-sample",
     "cpu_request": 0.0,
 }
-WINDOWS = {"backlog": 1, "idle": 60, "suspend": 0}
 POLICY = {"min": 1, "max": 8, **WINDOWS, "step_up": 0, "step_down": 0, "cpu_target": 0, "handle": False}
 
 

@@ -42,6 +42,10 @@ WARNING: {{ . }}.
 
 WARNING: kueue.elastic is true without kueue.queueName: it has an effect only if Kueue has a default queue in this namespace.
 {{- end }}
+{{- if and (include "minicluster.isQueued" .) (not (and .Values.kueue.elastic .Values.autoscaling.enabled)) }}
+
+WARNING: Kueue 0.19 or later suspends all pods when one is not ready for 30 minutes, as after the loss of a Kubernetes node{{ if not (or .Values.state.capacity .Values.state.claimName .Values.archive.path) }}, and the queue of jobs is lost{{ end }}. With kueue.elastic and autoscaling such pods are given up first; otherwise ask its administrator for waitForPodsReady.recoveryTimeout: 0s.
+{{- end }}
 {{- if hasKey .Values.flux "leadBroker" }}
 
 WARNING: flux.leadBroker is another name of flux.bursting.leadBroker.

@@ -30,6 +30,7 @@ class Policy:
     cpu_target: int = 0  #: percent of the request; 0: CPU use does not count
     handle: bool = False  #: whether the replicas of a Deployment request a size
     suspend: float = 0  #: seconds after which an idle cluster is suspended; 0: never
+    give_up: float | None = None  #: seconds after which pods that are not ready are given up; None: unset, 0: never
     period: float = 0  #: seconds between two steps, if ``step_up`` or ``step_down`` limits them
 
 

@@ -33,11 +33,13 @@ def drain(handle: Any, ranks: Collection[int]) -> None:
         handle.rpc("resource.drain", targets, nodeid=0).get()
 
 
-def undrain_ours(handle: Any, nodes: Nodes, gone: Container[int]) -> None:
-    """Undrain the ranks that were drained with SHRINK_REASON, but not those that have no pod now. Raises OSError.
+def undrain_ours(handle: Any, nodes: Nodes, gone: Container[int], leaving: Container[int] = ()) -> None:
+    """Undrain the ranks that were drained with SHRINK_REASON, but for those that have no pod now or are ``leaving``.
 
     Of those whose check failed, the ones without a pod: the check of the next pod decides whether it is a node.
+    Raises OSError.
     """
-    ours = [rank for rank, reason in nodes.drained.items() if reason == SHRINK_REASON and rank not in gone]
+    stays = [rank for rank, reason in nodes.drained.items() if reason == SHRINK_REASON and rank not in gone]
+    ours = [rank for rank in stays if rank not in leaving]
     out = [rank for rank, reason in nodes.drained.items() if reason.startswith(CHECK_REASON) and rank in gone]
     undrain(handle, ours + out)

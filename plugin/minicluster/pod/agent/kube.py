@@ -17,7 +17,7 @@ from pathlib import Path
 from time import gmtime, strftime
 from typing import Any, Mapping
 
-from kube_job import has_gate, is_emptying, is_fixed_by_kueue, is_held
+from kube_job import is_emptying, is_fixed_by_kueue, is_held
 
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REQUEST_SECONDS = 10.0
@@ -189,10 +189,12 @@ class Kube:
         }
         self.call("POST", f"/api/v1/namespaces/{self.namespace}/events", body)
 
-    def gated(self) -> int:
-        """Return how many pods of the Job wait for Kueue's quota. Raises KubeError."""
-        found = self.call("GET", f"/api/v1/namespaces/{self.namespace}/pods{self._selector}")
-        return sum(has_gate(pod["spec"]) for pod in found["items"])
+    def pods(self) -> list[dict[str, Any]]:
+        """Return the pods of the Job. Raises KubeError."""
+        found: list[dict[str, Any]] = self.call("GET", f"/api/v1/namespaces/{self.namespace}/pods{self._selector}")[
+            "items"
+        ]
+        return found
 
     @property
     def _selector(self) -> str:

@@ -62,7 +62,7 @@ class Scaler:
             self.idle_left = math.inf
             return math.inf
         if scheduled:
-            self._ask(kube, policy, now)
+            self._ask(kube, policy, nodes, now)
         decisions = self._decide(policy, nodes, waiting, now)
         if not scheduled and (self._changes(decisions) or not self.idle_left):
             # it acts only on the present Jobs
@@ -79,16 +79,16 @@ class Scaler:
         """The Job of the cluster's own nodes."""
         return self.jobs[0]
 
-    def _ask(self, kube: Kube, policy: Policy, now: float) -> None:
-        """Ask Kubernetes what counts once a period: the requests by replicas, and the pods without quota."""
+    def _ask(self, kube: Kube, policy: Policy, nodes: state.Nodes, now: float) -> None:
+        """Ask Kubernetes what counts once a period: the requests by replicas, and the pods that are not ready."""
         if policy.handle:
             self._try(
                 "the Deployment's replicas can't be read or changed",
                 lambda: self.replicas.ask(self.handle, kube, self.once, self.own.size, policy),
             )
         for job in self.jobs:
-            failure = "pods that wait for Kueue's quota can't be counted"
-            job.count_gated(self._try(failure, job.gated), now)
+            job.count(self._try("pods in Kueue's queue can't be counted", job.lacks), nodes.online, now)
+            job.log(job.warning(now), "pods that are not ready", self.once)
 
     def _try(self, failure: str, ask: Callable[[], T]) -> T | None:
         """Ask Kubernetes for what the agent can do without; if it fails, log that and return None."""
@@ -105,7 +105,10 @@ class Scaler:
         return drains.RanksWithoutPods(tuple(job.gone() for job in self.jobs))
 
     def _decide(self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float) -> list[Decision]:
-        drains.undrain_ours(self.handle, nodes, self._gone())
+        leaving = [rank for job in self.jobs for rank in job.leaving()]
+        drains.undrain_ours(self.handle, nodes, self._gone(), leaving)
+        for job in self.jobs:
+            drains.drain(self.handle, [rank for rank in job.finishing(nodes) if rank not in nodes.drained])
         # those that grow first come first; jobs may need hosts of bursts too
         order = sorted(self.jobs, key=lambda job: -job.priority)
         requests = self.pending.requests(waiting, now)

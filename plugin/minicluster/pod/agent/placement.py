@@ -1,0 +1,104 @@
+"""Which pods of an elastic Job of Kueue are not ready, for how long, and which size the Job can have without them.
+
+Kueue suspends the whole Job when one of its pods is not ready for too long (waitForPodsReady, on by default from 0.19
+on). Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Collection, Iterable, Mapping, NamedTuple
+
+from kube import INDEX
+from kube_job import has_gate
+from quota import QUOTA_SECONDS
+from state import to_idset
+
+#: Seconds after which pods that are not ready are told: most are by then
+TOLD_SECONDS = 60.0
+
+
+class Lacking(NamedTuple):
+    """What keeps a Job from having all of its pods ready, by index."""
+
+    gated: int = 0  #: how many wait for Kueue's quota
+    unplaced: Collection[int] = frozenset()  #: no Kubernetes node has room for them, or they can't be made
+    stuck: Collection[int] = frozenset()  #: those that have a Kubernetes node, and are not ready
+
+    def without(self, indexes: Collection[int]) -> Lacking:
+        """Return the same without some indexes."""
+        return Lacking(self.gated, *(frozenset(set(each) - set(indexes)) for each in (self.unplaced, self.stuck)))
+
+
+def lacking(pods: Iterable[Mapping[str, Any]], size: int) -> Lacking:
+    """Return what a Job of a size lacks, by its pods. An index has several while one ends and the next one starts."""
+    found: dict[int, set[str]] = {index: set() for index in range(size)}
+    for pod in pods:
+        index = int(pod["metadata"]["labels"].get(INDEX, size))
+        if index < size:
+            found[index].add(_state(pod))
+    best = {index: min(states, default="unplaced", key=POD_STATES.index) for index, states in found.items()}
+    unplaced, stuck = (frozenset(i for i, one in best.items() if one == state) for state in ("unplaced", "stuck"))
+    return Lacking(sum(state == "gated" for state in best.values()), unplaced, stuck)
+
+
+#: The states of an index's pods; the first one counts
+POD_STATES = ("ready", "gated", "unplaced", "stuck")
+
+
+def _state(pod: Mapping[str, Any]) -> str:
+    status = pod.get("status", {})
+    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    if "deletionTimestamp" in pod["metadata"] or status.get("phase") == "Failed":
+        return "stuck"
+    if conditions.get("Ready") == "True" or status.get("phase") == "Succeeded":
+        return "ready"
+    if has_gate(pod["spec"]):
+        return "gated"
+    return "stuck" if pod["spec"].get("nodeName") else "unplaced"
+
+
+@dataclass
+class Placement:
+    """Remembers since when pods are not ready; all times in seconds of a monotonic clock."""
+
+    limit: float = math.inf  #: the largest size to ask for
+    again: float = math.inf  #: when the limit ends
+    since: dict[int, float] = field(default_factory=dict)  #: by index: since when it has no ready pod
+    begin: float | None = None  #: since when some have none: Kueue counts that time
+
+    def kept(self, now: float, size: int, lacks: Lacking, patience: float) -> int:
+        """Return the size to have: ``size``, or less once pods have not been ready for ``patience`` seconds.
+
+        The Job loses its highest pods. That lets others start where those were: so it is smaller by the number of pods
+        without a place. A pod that has a place, and is not ready, does not become so: the Job ends below it.
+        """
+        if now >= self.again:
+            self.limit = self.again = math.inf
+        indexes = {*lacks.unplaced, *lacks.stuck}
+        self.since = {index: self.since.get(index, now) for index in indexes}
+        if not indexes:
+            self.begin = None
+            return size
+        if self.begin is None:
+            self.begin = now
+        if not self.is_over(now, patience):
+            return size
+        # one that has only just gone may come back
+        late = {index for index in indexes if now - self.since[index] >= min(patience, TOLD_SECONDS)}
+        least = min((index for index in late if index in lacks.stuck), default=size)
+        return min(size - len(late & set(lacks.unplaced)), least)
+
+    def is_over(self, now: float, seconds: float) -> bool:
+        """Say whether some pods have not been ready for that long."""
+        return self.begin is not None and now - self.begin >= seconds
+
+    def give_up(self, now: float, size: int) -> None:
+        """Ask for no more than this size for a while, as without quota."""
+        self.limit, self.again = size, now + QUOTA_SECONDS
+
+
+def named(kind: str, indexes: Collection[int]) -> str:
+    """Return indexes in words, such as ``pods 2-3``."""
+    return f"{kind}{'s' if len(indexes) > 1 else ''} {to_idset(indexes)}"
