@@ -22,6 +22,11 @@ def missing(environment: Mapping[str, str]) -> str:
     return f"there is no kubeconfig: KUBECONFIG is not set, and {default} doesn't exist"
 
 
+def is_pod(environment: Mapping[str, str]) -> bool:
+    """Return whether kubectl finds an API server without a kubeconfig, by the service account of a pod."""
+    return bool(environment.get("KUBERNETES_SERVICE_HOST") and environment.get("KUBERNETES_SERVICE_PORT"))
+
+
 def explained(reason: str, environment: Mapping[str, str]) -> str:
     """Return the reason of a failure, or a better one."""
     return (missing(environment) if NO_CLUSTER_TEXT.search(reason) else "") or reason

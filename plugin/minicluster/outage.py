@@ -35,6 +35,11 @@ class Outage:
         """Whether nothing has answered since a failure."""
         return self._since is not None
 
+    @property
+    def seconds(self) -> float:
+        """The seconds since its first failure."""
+        return 0.0 if self._since is None else time.monotonic() - self._since
+
     def is_forgiven(self, seconds: float) -> bool:
         """Note a failure. Return whether to try again: the first failure was at most ``seconds`` ago."""
         now = time.monotonic()

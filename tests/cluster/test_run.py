@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster.kube.client import KubeClient
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, Result, WaitTimeoutError
 from simulated import end
 from support import BIN, Done, Helm, Process
@@ -222,7 +222,7 @@ def _sdk(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     # no kubelet keeps a log
     log = (b"2026-01-01T00:00:00Z out\n", b"2026-01-01T00:00:01Z more\n")
-    monkeypatch.setattr(KubeClient, "log", lambda *_, **__: (part for part in log))
+    monkeypatch.setattr(Kubernetes, "log", lambda *_, **__: (part for part in log))
 
 
 @pytest.mark.usefixtures("_sdk")

@@ -18,7 +18,7 @@ from tools.clients import Done, until
 from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
 
-pytestmark = [IN_PODS, pytest.mark.filterwarnings("ignore:Unverified HTTPS request")]
+pytestmark = IN_PODS
 
 Start = Callable[..., Process]
 HEAD = ["size", "iteration", "tasks", "id", "submit", "start", "end", "seconds", "exit_code", "nodes"]

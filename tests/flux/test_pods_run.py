@@ -19,7 +19,7 @@ from tools.clients import Done
 from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
 
-pytestmark = [IN_PODS, pytest.mark.filterwarnings("ignore:Unverified HTTPS request")]
+pytestmark = IN_PODS
 
 FOUR_CORES = {"cores": 4}
 NASTY = ["a  b", '"', "'", "$HOME", "`id`", "\\", "*", "", "--", "é", "x\ny", "{},[1]"]

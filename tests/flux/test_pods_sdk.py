@@ -20,7 +20,7 @@ from tools.clients import until
 from tools.releases import MOUNT, STEP_SECONDS, FluxRelease
 from tools.testbed import NAME, bind
 
-pytestmark = [IN_PODS, pytest.mark.filterwarnings("ignore:Unverified HTTPS request")]
+pytestmark = IN_PODS
 
 TWO = {"size": 2, "maxSize": 4, "interactive": True, "logging": {"quiet": True}}
 Create = Callable[..., tuple[MiniCluster, FluxRelease]]
@@ -101,8 +101,6 @@ def test_the_sdk_runs_jobs_and_returns_their_results(create: Create) -> None:
         assert [job.output for job in executor.map("echo -n", ["a b", 2])] == ["a b", "2"]
 
 
-# the client's own thread writes to a connection that the API server has closed
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_the_sdk_waits_logs_scales_and_forwards_ports(create: Create) -> None:
     cluster, release = create({"logging": {"debug": True}})
     assert cluster.wait(timeout=STEP_SECONDS) is None

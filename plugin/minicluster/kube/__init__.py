@@ -1,1 +1,1 @@
-"""The port to Kubernetes, and what is behind it: kubectl, or the package `kubernetes`."""
+"""The port to Kubernetes, and kubectl behind it."""

@@ -7,13 +7,14 @@ import selectors
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
-from minicluster import signals, tool
+from minicluster import kubeconfig, signals, tool
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
 from minicluster.kube.kubectl_stream import Stream
+from minicluster.kube.pod_port import PodPort
 from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, Object, Place, Sight
 from minicluster.kube.watch_events import after
 from minicluster.lines import Cutter
@@ -34,6 +35,8 @@ STATUS = {
 UNDECIDED = (0, STATUS["Unauthorized"])
 STATUS_TEXT = re.compile(rf"\(({'|'.join(STATUS)})\)")
 
+#: What it says, and what we say, where a kubeconfig leaves open which context is meant
+NO_CONTEXT, NOT_NAMED = re.compile("current-context must exist.*"), "it has no current context"
 #: Changes that come within this time of each other are one
 SAME_SECONDS = 0.05
 #: Until the second look where nothing has changed
@@ -55,6 +58,23 @@ class Kubernetes(Place):
     def words(self, *words: str) -> list[str]:
         """Return the command line of a kubectl that the caller starts. Raises ToolError when it is missing."""
         return [tool.program("kubectl"), *self._options, *words]
+
+    def settled(self) -> Self:
+        """Return the same with the names of context and namespace: it stays when others become the current ones.
+
+        In a pod without a kubeconfig there are none. Raises KubernetesError without context or pod.
+        """
+        try:
+            found = json.loads(self.kubectl("config", "view", "--minify", "--output=json") or "{}")
+        except CommandError as error:
+            if self.context or not kubeconfig.is_pod(os.environ):
+                said = NO_CONTEXT.sub(NOT_NAMED, error.reason)
+                why = kubeconfig.missing(os.environ) or f"the kubeconfig can't be used: {said}"
+                raise RefusedError(f"{why}: check KUBECONFIG and the context", why) from None
+            return self
+        named = [*(found.get("contexts") or []), {}][0]
+        own = named.get("context", {}).get("namespace") or "default"
+        return replace(self, context=named.get("name", ""), namespace=self.namespace or own)
 
     @property
     def _options(self) -> list[str]:
@@ -130,6 +150,10 @@ class Kubernetes(Place):
         """Start a command in a container."""
         stdin = ("--stdin",) if has_input else ()
         return self.stream("exec", pod, f"--container={container}", *stdin, "--", *words, has_input=has_input)
+
+    def forward(self, pod: str, port: int) -> PodPort:
+        """Forward a port of this machine to one of a pod."""
+        return PodPort(pod, self.stream("port-forward", f"pod/{pod}", f":{port}", "--address=127.0.0.1"))
 
     def log(
         self, pod: str, container: str = "", *, follow: bool = False, times: bool = False, tail: int | None = None

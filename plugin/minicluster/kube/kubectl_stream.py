@@ -7,10 +7,11 @@ import socket
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import IO
 
-from minicluster import signals
+from minicluster import forks, signals
 from minicluster.errors import KubernetesError
 from minicluster.kube.port import STDERR_BYTES
 
@@ -43,6 +44,9 @@ class Stream:
         self._errors.start()
         self._input = bytearray()  # what the pipe had no room for; `wait` writes it
         self._lock = threading.Lock()  # of the input: who reads may be another thread
+        # in a session of its own it would outlive us
+        self._at_exit = weakref.finalize(self, self._process.kill)
+        forks.keep(self)
         if self._process.stdin:
             os.set_blocking(self._process.stdin.fileno(), False)
 
@@ -120,8 +124,16 @@ class Stream:
         """End the command; another thread may still read it."""
         self._process.kill()
 
+    def after_fork(self) -> None:
+        """Let go of the pipes in a child: the command is its parent's, and ends with it."""
+        self._at_exit.detach()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
+
     def close(self) -> None:
         """End the command, and release its pipes and its process."""
+        self._at_exit.detach()
         with self._process:
             self.abort()
         # what a child of its own keeps open is not waited for

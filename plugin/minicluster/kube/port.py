@@ -1,4 +1,4 @@
-"""The port to Kubernetes: all that is asked of a namespace, by kubectl or by the package `kubernetes`."""
+"""The port to Kubernetes: all that is asked of a namespace."""
 
 import socket
 import threading
@@ -66,6 +66,23 @@ class Sight(NamedTuple):
     pods: Object  #: a list
 
 
+class PodConnection(Protocol):
+    """A connection to a port of a pod."""
+
+    @property
+    def error(self) -> str:
+        """Why the pod refused the connection, known when it has sent all; "" if it did not."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Return new data; nothing at the end."""
+
+    def sendall(self, data: bytes, /) -> object:
+        """Write all."""
+
+    def close(self) -> None:
+        """Close."""
+
+
 class Channel(Protocol):
     """A command that runs in a pod; one thread reads it."""
 
@@ -86,6 +103,22 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Close the command's standard input, and leave it."""
+
+
+class Forward(Protocol):
+    """A port of this machine that leads to one of a pod."""
+
+    pod: str  #: its name
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it still leads there."""
+
+    def connect(self) -> PodConnection:
+        """Return a new connection. Raises AwayError."""
+
+    def close(self) -> None:
+        """End it, and its connections."""
 
 
 class KubePort(Protocol):
@@ -138,6 +171,9 @@ class KubePort(Protocol):
 
     def run(self, pod: str, container: str, words: Sequence[str], /, *, has_input: bool = False) -> Channel:
         """Start a command in a container."""
+
+    def forward(self, pod: str, port: int, /) -> Forward:
+        """Forward a port of this machine to one of a pod."""
 
     def log(
         self, pod: str, container: str = "", /, *, follow: bool = False, times: bool = False, tail: int | None = None

@@ -1,9 +1,4 @@
-"""MiniClusters from Python: ``pip install 'minicluster[sdk]'``, then ``from minicluster.sdk import MiniCluster``."""
-
-try:
-    import kubernetes  # noqa: F401
-except ImportError as missing:
-    raise ImportError("minicluster.sdk needs the package kubernetes: pip install 'minicluster[sdk]'") from missing
+"""MiniClusters from Python: ``from minicluster.sdk import MiniCluster``."""
 
 from minicluster.sdk.asked_nodes import NodeOptions
 from minicluster.sdk.cluster import MiniCluster

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
+from minicluster import forks
 from minicluster.cluster.job import release_of
-from minicluster.kube.client import KubeClient
+from minicluster.kube.port import KubePort
 from minicluster.live.document import document
 from minicluster.live.lookup import Cluster, find_job
 from minicluster.live.snapshot import take_snapshot
@@ -15,12 +16,13 @@ from minicluster.sdk import release, single_run
 from minicluster.sdk.asked_nodes import check_size
 from minicluster.sdk.exceptions import ArgumentError, translated
 from minicluster.sdk.executor import CommandExecutor
-from minicluster.sdk.forward import PodConnection, PortForward
+from minicluster.sdk.forward import PortForward
 from minicluster.sdk.job_queue import JobQueue
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, words_of
 from minicluster.sdk.lead_command import run_on_lead
-from minicluster.sdk.lead_wait import wait_for_lead
+from minicluster.sdk.lead_port import LeadPort
 from minicluster.sdk.log_lines import lines_of
+from minicluster.sdk.own_context import settled
 from minicluster.sdk.pictured import Pictured
 from minicluster.sdk.release import CreateOptions
 from minicluster.sdk.result import Result
@@ -34,20 +36,26 @@ class MiniCluster(Pictured):
     """A MiniCluster that runs, or starts; `create` or `connect` make one.
 
     As a context manager it deletes at the end a MiniCluster that it created, but not one that it connected to. All
-    methods may be called from any thread, and raise ApiError when Kubernetes refuses or can't be reached. An empty
+    methods may be called from any thread, and in a child of a fork, which leaves its parent's jobs and MiniCluster
+    alone. They raise ApiError when Kubernetes refuses or can't be reached. An empty
     ``namespace`` or ``context`` is the current one of the kubeconfig, or that of a pod's service account. ``progress``
     is a function that gets a line of text whenever something changes, such as ``print``.
     """
 
-    def __init__(self, kube: KubeClient, name: str, *, is_own: bool) -> None:
+    def __init__(self, kube: KubePort, name: str, *, is_own: bool) -> None:
         """Take an existing MiniCluster. Raises NotFoundError."""
         with translated():
             job = find_job(kube, name)
         self.name: str = job["metadata"]["name"]  #: of the MiniCluster
         self.release: str = release_of(job)  #: of Helm
-        self.namespace: str = kube.namespace
+        self.namespace: str = job["metadata"]["namespace"]
         self._kube, self._is_own = kube, is_own
         self._queue = JobQueue(kube, self.name)
+        forks.keep(self)
+
+    def after_fork(self) -> None:
+        """Leave the MiniCluster and its page to the parent, in a child."""
+        self._is_own, self._page = False, None
 
     @classmethod
     def create(  # noqa: PLR0913 - names that `run` has
@@ -67,7 +75,7 @@ class MiniCluster(Pictured):
         ``chart`` replaces the chart in this package. Raises ReleaseError, ArgumentError.
         """
         with translated():
-            kube = KubeClient.connect(context, namespace)
+            kube = settled(context, namespace)
             release.install(kube, release.asked_for(name, values or {}, chart, options), aloud(progress))
         return cls(kube, name, is_own=True)
 
@@ -75,7 +83,7 @@ class MiniCluster(Pictured):
     def connect(cls, name: str, namespace: str = "", *, context: str = "") -> Self:
         """Find an existing MiniCluster, by its release's name or its own. Raises NotFoundError."""
         with translated():
-            kube = KubeClient.connect(context, namespace)
+            kube = settled(context, namespace)
         return cls(kube, name, is_own=False)
 
     @classmethod
@@ -98,7 +106,7 @@ class MiniCluster(Pictured):
         words = words_of(command) if command else ()
         asked = single_run.asked_for(words, values, timeout, options)
         with translated():
-            return single_run.run(KubeClient.connect(context, namespace), asked, aloud(progress))
+            return single_run.run(settled(context, namespace), asked, aloud(progress))
 
     def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
         """Submit a job, and return its future. ``options``: see JobOptions.
@@ -176,12 +184,8 @@ class MiniCluster(Pictured):
         if not isinstance(port, int) or not 0 < port < 65536:
             raise ArgumentError(f"port={port!r}: give a number from 1 to 65535")
 
-        def connect() -> PodConnection:
-            with translated():
-                lead = wait_for_lead(self._kube, self.name, 60)
-                return self._kube.connect_port(lead.pod.name, port)
-
-        return PortForward(connect, local_port)
+        lead = LeadPort(self._kube, self.name, port)
+        return PortForward(lead.connect, local_port, lead.close)
 
     def wait(
         self,
@@ -212,7 +216,6 @@ class MiniCluster(Pictured):
         """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError."""
         self._close_page()
         self._queue.close()
-        self._kube.close()
 
     def __enter__(self) -> Self:
         """Return itself."""

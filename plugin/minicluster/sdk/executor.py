@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, Unpack
 
+from minicluster import forks
 from minicluster.sdk.exceptions import ClosedError
 from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.jobs import JobFuture, JobOptions, words_of
@@ -21,9 +22,14 @@ class CommandExecutor(Executor):
     def __init__(self, submit: Callable[..., JobFuture], options: JobOptions) -> None:
         """Keep the function that submits, and the options of each job."""
         self._submit, self._options = submit, options
+        self._is_closed = False
+        self.after_fork()
+        forks.keep(self)
+
+    def after_fork(self) -> None:
+        """Have no jobs, in a child: those that were submitted are its parent's."""
         self._futures: set[JobFuture] = set()
         self._lock = threading.Lock()
-        self._is_closed = False
 
     def submit(  # type: ignore[override]  # a command in place of a callable
         self, command: str | Sequence[str], /, *arguments: object, **options: Unpack[JobOptions]

@@ -7,8 +7,10 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
+from minicluster import forks
+from minicluster.kube.port import PodConnection
 from minicluster.sdk.exceptions import ApiError, ArgumentError, SdkError
 
 #: Seconds that an answer may go on after the client has stopped writing
@@ -17,36 +19,22 @@ GRACE_SECONDS = 30.0
 REFUSAL_SECONDS, BEGIN_SECONDS = 1.0, 5.0
 
 
-class Socket(Protocol):
-    """The methods of a socket that a connection uses."""
-
-    def recv(self, size: int, /) -> bytes:
-        """Return new data; nothing at the end."""
-
-    def sendall(self, data: bytes, /) -> object:
-        """Write all."""
-
-
-class PodConnection(Socket, Protocol):
-    """A socket of a pod."""
-
-    def close(self) -> None:
-        """Close."""
-
-    @property
-    def error(self) -> str:
-        """Why the pod refused the connection, known when it has sent all; "" if it did not."""
-
-
 class PortForward:
     """Listens on this machine and forwards each connection; a context manager."""
 
-    def __init__(self, connect: Callable[[], PodConnection], local_port: int = 0) -> None:
-        """Listen on 127.0.0.1; ``connect`` makes a socket to the pod, or raises SdkError. Raises ArgumentError."""
+    def __init__(
+        self, connect: Callable[[], PodConnection], local_port: int = 0, end: Callable[[], None] = lambda: None
+    ) -> None:
+        """Listen on 127.0.0.1; ``connect`` makes a connection to the pod, or raises SdkError; ``end`` ends them all.
+
+        Raises ArgumentError.
+        """
+        self._end, self._is_mine = end, True
         try:
             self._server = _Server(connect, local_port)
         except OSError as error:
             raise ArgumentError(f"local_port={local_port} can't be used: {error.strerror}: leave it out") from None
+        forks.keep(self)
         threading.Thread(target=self._server.serve_forever, name="minicluster-forward", daemon=True).start()
 
     @property
@@ -66,8 +54,16 @@ class PortForward:
         return self._server.error
 
     def close(self) -> None:
-        """Stop listening; open connections go on."""
+        """Stop listening, and end the connections."""
+        if not self._is_mine:
+            return
         self._server.shutdown()
+        self._server.server_close()
+        self._end()
+
+    def after_fork(self) -> None:
+        """Leave it to the parent, in a child."""
+        self._is_mine = False
         self._server.server_close()
 
     def __enter__(self) -> "PortForward":
@@ -136,7 +132,7 @@ class _Connection(socketserver.BaseRequestHandler):
             back = threading.Thread(target=self._answer, args=(pod, begun), daemon=True)
             back.start()
             _copy(self.request, pod)
-            # Kubernetes' stream can't be closed in one direction only
+            # the pod doesn't learn that one direction is closed
             back.join(GRACE_SECONDS)
         timer.cancel()
         begun()
@@ -164,7 +160,11 @@ class _Once:
             self._function()
 
 
-def _copy(source: Socket, target: Socket, began: Callable[[], None] = lambda: None) -> None:
+def _copy(
+    source: socket.socket | PodConnection,
+    target: socket.socket | PodConnection,
+    began: Callable[[], None] = lambda: None,
+) -> None:
     """Copy until the end; call ``began`` when data has come."""
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):

@@ -2,8 +2,7 @@
 
 import threading
 
-from minicluster.kube.client import KubeClient
-from minicluster.kube.port import Channel
+from minicluster.kube.port import Channel, KubePort
 from minicluster.lead import ask
 from minicluster.sdk.exceptions import WaitTimeoutError
 from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of
@@ -15,7 +14,7 @@ from minicluster.sdk.session import Session
 class JobQueue:
     """Talks to the lead of a MiniCluster about its jobs."""
 
-    def __init__(self, kube: KubeClient, name: str) -> None:
+    def __init__(self, kube: KubePort, name: str) -> None:
         """Ask nothing yet."""
         self._kube, self._name = kube, name
         self._session = Session(self._connect)
@@ -39,7 +38,8 @@ class JobQueue:
         except TimeoutError as error:
             if isinstance(error, WaitTimeoutError):
                 raise
-            why, way = f"no answer within {timeout} s", f"`minicluster status {self._name}` says more"
+            why = ": ".join(filter(None, (f"no answer within {timeout} s", self._session.problem)))
+            way = f"`minicluster status {self._name}` says more"
             raise WaitTimeoutError(f"{self._name} in {self._kube}: {why}: {way}") from None
 
     def close(self) -> None:

@@ -4,11 +4,12 @@ import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures._base import PENDING
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from minicluster.cluster.states import of_job
-from minicluster.sdk.exceptions import ArgumentError, JobFailed, SdkError
+from minicluster.sdk.exceptions import ArgumentError, ClosedError, JobFailed, SdkError
 from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.pictured import as_html
 
@@ -115,11 +116,14 @@ class JobFuture(Future[FinishedJob]):
         """Start without an id."""
         super().__init__()
         self._cancel_job = cancel_job
-        self._accepted = threading.Event()
         self._started = False
         self._id = self._waits = ""
-        self._cancelling = threading.RLock()  # a callback may cancel
+        self._make_locks()
         self.add_done_callback(lambda _: self._accepted.set())
+
+    def _make_locks(self) -> None:
+        self._accepted = threading.Event()
+        self._cancelling = threading.RLock()  # a callback may cancel
 
     @property
     def id(self) -> str:
@@ -197,3 +201,17 @@ class JobFuture(Future[FinishedJob]):
         with self._cancelling:
             if not self.done():
                 self.set_exception(error)
+
+    def leave(self) -> None:
+        """Set an error in a child of the process that follows the job, if it has not ended.
+
+        No callback is called: one that submits the job again would do so in each child.
+        """
+        if self._state != PENDING:
+            return
+        # a thread that is gone may have held its locks
+        super().__init__()
+        self._make_locks()
+        self._accepted.set()
+        named = f"job {self._id}" if self._id else "this job"
+        self.set_exception(ClosedError(f"{named} was submitted before the fork: its parent process has the result"))

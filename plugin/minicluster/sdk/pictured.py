@@ -1,13 +1,12 @@
 """What a notebook shows of MiniClusters and jobs: small tables, and the address of a live page."""
 
-import asyncio
 import html
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minicluster.errors import MiniClusterError, ToolError
-from minicluster.kube.client import KubeClient
+from minicluster.kube.port import KubePort
 from minicluster.sdk.exceptions import SdkError, translated
 
 
@@ -27,7 +26,7 @@ class Pictured:
 
     name: str
     namespace: str
-    _kube: KubeClient
+    _kube: KubePort
     _page: "LocalPage | None" = None
 
     def dashboard(self, *, port: int = 0, hosts: Sequence[str] = ()) -> str:
@@ -45,7 +44,7 @@ class Pictured:
             raise SdkError(str(error)) from None
         with translated():
             if self._page is None:
-                self._page = LocalPage(self._kube, self.name, port, hosts)
+                self._page = LocalPage(self._kube, self.name, self.namespace, port, hosts)
             return self._page.address
 
     def _close_page(self) -> None:
@@ -79,13 +78,13 @@ class Pictured:
 class LocalPage:
     """A live page, served by a thread of its own."""
 
-    def __init__(self, kube: KubeClient, name: str, port: int, hosts: Sequence[str]) -> None:
+    def __init__(self, kube: KubePort, name: str, namespace: str, port: int, hosts: Sequence[str]) -> None:
         """Serve it. Raises UsageError for a port that is taken."""
         # Bokeh's server is installed where pages are wanted
         from minicluster.picture.pages import Pages  # noqa: PLC0415
         from minicluster.picture.served import PageServer  # noqa: PLC0415
 
-        self._pages = Pages(kube, where=f" -n {kube.namespace}", hosts=hosts)
+        self._pages = Pages(kube, where=f" -n {namespace}", hosts=hosts)
         self._server: PageServer = PageServer(self._pages)
         self._ready, self._error = threading.Event(), None  # type: threading.Event, MiniClusterError | None
         self._thread = threading.Thread(target=self._run, args=(port,), name="minicluster-page", daemon=True)
@@ -96,6 +95,8 @@ class LocalPage:
         self.address = self._pages.address(name)
 
     def _run(self, port: int) -> None:
+        import asyncio  # noqa: PLC0415 - few programs need it
+
         try:
             asyncio.run(self._server.run(port, self._ready.set, takes_signals=False))
         except MiniClusterError as error:

@@ -26,6 +26,9 @@ class LeadRequest(Protocol):
     def fail(self, error: SdkError) -> None:
         """End the request with an error."""
 
+    def leave(self) -> None:
+        """End the request in a child of the process that follows it."""
+
 
 class Question:
     """A question that has one answer: the value of a key of the reply."""
@@ -62,6 +65,9 @@ class Question:
         """Give the error."""
         if not self.answer.done():
             self.answer.set_exception(error)
+
+    def leave(self) -> None:
+        """Do nothing: who waits for the answer is no thread of the child."""
 
 
 class Submission:
@@ -109,6 +115,10 @@ class Submission:
     def fail(self, error: SdkError) -> None:
         """Give the error."""
         self.future.fail(error)
+
+    def leave(self) -> None:
+        """Leave the job to the parent."""
+        self.future.leave()
 
 
 #: The way out of a lost job: tools/chaos/README.md

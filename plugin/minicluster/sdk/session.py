@@ -12,14 +12,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minicluster.errors import AwayError, MiniClusterError
+from minicluster import forks
+from minicluster.errors import AccessError, KubernetesError, MiniClusterError, RefusedError
 from minicluster.kube.port import Channel
 from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import first_line
 from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
 from minicluster.sdk.exceptions import ClosedError, SdkError, meant
+from minicluster.sdk.lead_wait import LOG, QUIET_SECONDS
 from minicluster.sdk.requests import LeadRequest, Message
 
+#: The most seconds until the lead is asked again, which costs a kubectl
+LONGEST_PAUSE_SECONDS = 15.0
 #: Jobs that may wait for Flux's first answer. More would keep Flux from all else, and a lost connection would leave
 #: more of them in doubt
 DOUBTFUL_REQUESTS = 100
@@ -31,16 +35,33 @@ class Session:
     def __init__(self, connect: Callable[[threading.Event], Channel]) -> None:
         """Make it; ``connect`` waits for a lead and starts `flux python -c BOOT` there, or raises MiniClusterError."""
         self._connect = connect
+        self._begin_anew()
+        forks.keep(self)
+
+    def _begin_anew(self) -> None:
         self._open: dict[str, LeadRequest] = {}
         self._outbox: deque[Message] = deque()
         self._unanswered: set[str] = set()
         self._changed = threading.Condition()
-        self._is_connected = False
+        self._is_connected = self._was_connected = self._has_told = False
+        self.problem = ""  #: why there is no connection
         self._stop = threading.Event()
         # made with the thread: a client that only reads Kubernetes needs neither
         self._reader: socket.socket | None = None
         self._waker: socket.socket | None = None
         self._thread = threading.Thread(target=self._run, name="minicluster-session", daemon=True)
+
+    def after_fork(self) -> None:
+        """Talk to the lead by a thread and a connection of one's own, in a child; what is open is its parent's."""
+        was_closed, requests = self._stop.is_set(), list(self._open.values())
+        for one in (self._reader, self._waker):
+            if one:
+                one.close()
+        self._begin_anew()
+        if was_closed:
+            self._stop.set()
+        for request in requests:
+            request.leave()
 
     def send(self, request: LeadRequest) -> None:
         """Send a request. Raises ClosedError."""
@@ -107,15 +128,14 @@ class Session:
                 with contextlib.closing(self._connect(self._stop)) as channel:
                     conversation = self._begin(channel)
                     outage.end()
+                    self.problem, self._has_told = "", False
                     self._converse(conversation)
-            except (AwayError, BrokenError) as error:
-                if not outage.is_forgiven(OUTAGE_SECONDS):
+            except MiniClusterError as error:
+                if not (self._may_pass(error) and outage.is_forgiven(OUTAGE_SECONDS)):
                     self._fail(meant(error))
                     outage.end()
-                self._stop.wait(RETRY_SECONDS)
-            except MiniClusterError as error:
-                self._fail(meant(error))
-                self._stop.wait(RETRY_SECONDS)
+                self._tell(outage, error)
+                self._stop.wait(min(LONGEST_PAUSE_SECONDS, RETRY_SECONDS + outage.seconds / 10))
             except Exception as error:
                 # the thread must live on: without it later requests would wait forever
                 logging.getLogger(__name__).exception("the conversation with the lead broke")
@@ -123,6 +143,21 @@ class Session:
                 self._stop.wait(RETRY_SECONDS)
             finally:
                 self._is_connected = False
+
+    def _may_pass(self, error: MiniClusterError) -> bool:
+        """Return whether the lead may be there a little later. Jobs run on while the user's credentials are renewed."""
+        if isinstance(error, AccessError) and isinstance(error.cause, RefusedError):
+            error = error.cause
+        if isinstance(error, KubernetesError):
+            return self._was_connected or not error.is_forbidden
+        return isinstance(error, BrokenError)
+
+    def _tell(self, outage: Outage, error: MiniClusterError) -> None:
+        """Note an outage, and log it once when it has lasted a while."""
+        self.problem = str(error)
+        if outage.seconds >= QUIET_SECONDS and not self._has_told:
+            self._has_told = True
+            LOG.warning("%s: jobs go on, and the lead is asked again for %g s", error, OUTAGE_SECONDS)
 
     def _wait_for_work(self) -> bool:
         with self._changed:
@@ -134,7 +169,7 @@ class Session:
         conversation = Conversation(channel, first_line("remote"))
         conversation.begin(self._reader, self._stop)
         with self._changed:
-            self._is_connected = True
+            self._is_connected = self._was_connected = True
             messages = {key: request.message() for key, request in self._open.items()}
             # requests without a message were cancelled before they were sent
             self._open = {key: request for key, request in self._open.items() if messages[key]}

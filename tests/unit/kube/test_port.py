@@ -1,4 +1,4 @@
-"""The seconds that requests have, by either client."""
+"""The seconds that requests have."""
 
 import math
 

@@ -1,24 +1,17 @@
-"""The SDK without its sessions: streams of Kubernetes, errors, logs, port forwarding, and its import."""
+"""The SDK without its sessions: errors, logs, port forwarding, and its import."""
 
-import json
 import pickle
 import socket
 import subprocess
 import sys
 import threading
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fake_kube import FakeKube, Then
-from kubernetes.client.exceptions import ApiException
 from minicluster.cluster.hosts import lead_of
-from minicluster.errors import AwayError, MiniClusterError, RefusedError
-from minicluster.kube.channel import PodChannel
-from minicluster.kube.client import errors as translated
-from minicluster.kube.client import read_error
-from minicluster.lead.ask import read
+from minicluster.errors import MiniClusterError, RefusedError
 from minicluster.live import logs
 from minicluster.live.lookup import Cluster
 from minicluster.sdk import (
@@ -32,138 +25,8 @@ from minicluster.sdk import (
 from minicluster.sdk import forward as forward_module
 from minicluster.sdk.log_lines import lines_of
 from status_samples import RUNNING, job, pod
-from support import PACKAGE
-from websocket import ABNF, WebSocketConnectionClosedException
 
 from tools.clients import until
-
-
-class FakeSocket:
-    """The frames that a WebSocket brings."""
-
-    def __init__(self, *frames: Any) -> None:
-        self.frames = list(frames)
-        self.sent: list[bytes] = []
-        self.sock = None
-        self.is_closed = False
-
-    def recv_data_frame(self, control_frame: bool) -> tuple[int, Any]:
-        assert control_frame
-        kind, data = self.frames.pop(0)
-        if kind is None:
-            raise WebSocketConnectionClosedException("gone")
-        return kind, SimpleNamespace(data=data)
-
-    def settimeout(self, seconds: float) -> None:
-        assert seconds
-
-    def send(self, data: bytes, opcode: int) -> None:
-        assert opcode == ABNF.OPCODE_BINARY
-        self.sent.append(data)
-
-    def close(self, timeout: float) -> None:
-        assert timeout
-
-    def shutdown(self) -> None:
-        self.is_closed = True
-
-
-def end(code: int) -> tuple[int, bytes]:
-    """Return the frame that tells an exit code."""
-    cause = {"reason": "ExitCode", "message": str(code)}
-    status = {"status": "Failure", "details": {"causes": [cause]}} if code else {"status": "Success"}
-    return ABNF.OPCODE_BINARY, b"\x03" + json.dumps(status).encode()
-
-
-CLOSE = (ABNF.OPCODE_CLOSE, b"")
-
-
-def test_a_command_in_a_pod_returns_its_output_and_exit_code():
-    text = "é".encode()
-    fake = FakeSocket(
-        (ABNF.OPCODE_BINARY, b"\x01a" + text[:1]),
-        (ABNF.OPCODE_PING, b"\x01no"),
-        (ABNF.OPCODE_BINARY, b"\x01"),
-        (ABNF.OPCODE_TEXT, b"\x02problem\n"),
-        (ABNF.OPCODE_BINARY, b"\x01" + text[1:]),
-        end(3),
-        CLOSE,
-    )
-    channel = PodChannel(fake)
-    channel.write(b"in")
-    assert read(channel, None) == "aé".encode()
-    assert (channel.exit_code, channel.stderr) == (3, b"problem\n")
-    assert fake.sent == [b"\x00in"]
-    channel.close()
-    assert fake.is_closed
-    channel = PodChannel(FakeSocket(end(0), CLOSE))
-    assert (read(channel, None), channel.exit_code) == (b"", 0)
-
-
-@pytest.mark.parametrize(
-    ("frames", "message"),
-    [
-        ([(None, b"")], "the connection to the pod broke: gone"),
-        ([CLOSE], "the connection to the pod was closed"),
-        (
-            [(ABNF.OPCODE_BINARY, b'\x03{"status": "Failure", "message": "container not found"}')],
-            "the pod can't run the command: container not found",
-        ),
-    ],
-)
-def test_a_command_whose_connection_breaks_raises_away_error(frames, message):
-    with pytest.raises(AwayError) as caught:
-        read(PodChannel(FakeSocket(*frames)), None)
-    assert str(caught.value) == message
-
-
-def http(status: int, body: str | None = None, reason: str = "") -> ApiException:
-    """Return an exception as the client makes it."""
-    error = ApiException(status=status, reason=reason)
-    error.body = body
-    return error
-
-
-HANDSHAKE = (
-    "Handshake status 403 Forbidden -+-+- {'content-type': 'application/json'} -+-+- "
-    'b\'{"kind":"Status","message":"pods \\"x\\" is forbidden: no","reason":"Forbidden"}\''
-)
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        pytest.param(
-            http(404, '{"message": "jobs.batch \\"a\\" not found"}'), (404, 'jobs.batch "a" not found'), id="JSON"
-        ),
-        pytest.param(http(503, "no JSON", "Service Unavailable"), (503, "Service Unavailable"), id="no JSON"),
-        pytest.param(http(0, None, HANDSHAKE), (403, 'pods "x" is forbidden: no'), id="refused handshake"),
-        pytest.param(
-            http(0, None, "Handshake status 502 Bad Gateway -+-+- {} -+-+- None"),
-            (502, "Bad Gateway"),
-            id="failed handshake",
-        ),
-        pytest.param(
-            http(0, None, "[Errno 111] Connection refused"), (0, "[Errno 111] Connection refused"), id="no server"
-        ),
-    ],
-)
-def test_read_error_finds_status_and_message_of_a_kubernetes_error(error, expected):
-    assert read_error(error) == expected
-
-
-def test_errors_of_the_kubernetes_client_are_those_of_the_port():
-    with pytest.raises(RefusedError, match=r"^get job a: no$") as caught, translated("get job a"):
-        raise http(403, '{"message": "no"}')
-    assert (caught.value.status, caught.value.reason) == (403, "no")
-    with pytest.raises(AwayError) as caught, translated("get job a"):
-        raise ConnectionRefusedError(111, "refused")
-    assert str(caught.value) == "get job a: Kubernetes can't be reached: [Errno 111] refused"
-    for status in (410, 429, 503):
-        with pytest.raises(AwayError), translated("watch"):
-            raise http(status)
-    with pytest.raises(AwayError), translated("exec", passing=(404,)):
-        raise http(0, None, "Handshake status 404 Not Found -+-+-")
 
 
 def test_each_sdk_error_is_a_documented_minicluster_error():
@@ -301,30 +164,10 @@ def test_port_forward_to_a_port_where_nothing_listens_says_so_at_once():
     assert forward.error is None
 
 
-#: Modules that no command imports
-APART = (("lead", "sent"), ("kube", "client"), ("kube", "channel"), ("kube", "configuration"))
-
-
-def test_only_the_sdk_imports_the_kubernetes_client():
-    files = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py")]
-    outside = [
-        file
-        for file in files
-        if file.parts[0] not in ("sdk", "pod", "chart", "__main__") and file.parts[:2] not in APART
-    ]
-    names = [".".join(("minicluster", *file.parts)).removesuffix(".__init__") for file in outside]
-    assert len(names) > 30
-    program = "import importlib, sys\nsys.modules['kubernetes'] = None\n" + "".join(
-        f"importlib.import_module({name!r})\n" for name in names
-    )
-    assert "minicluster.cli" in names
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
-
-
-def test_importing_the_sdk_brings_nothing_large_beside_the_kubernetes_client():
-    """The models of the client alone would cost a second, and the renderer is for those who make a release."""
+def test_importing_the_sdk_brings_nothing_large():
+    """The renderer is for those who make a release."""
     program = (
-        "import sys, kubernetes.client, concurrent.futures\nbefore = set(sys.modules)\nimport minicluster.sdk\n"
+        "import sys, concurrent.futures\nbefore = set(sys.modules)\nimport minicluster.sdk\n"
         "print(*(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
@@ -333,10 +176,3 @@ def test_importing_the_sdk_brings_nothing_large_beside_the_kubernetes_client():
     rooms = {name.split(".")[1] for name in brought if name.startswith("minicluster.")}
     assert not rooms & {"release", "convert", "commands", "burst"}
     assert [name for name in brought if name.startswith("minicluster.render.")] == ["minicluster.render.constants"]
-
-
-def test_importing_the_sdk_without_the_kubernetes_client_says_what_to_install():
-    program = "import sys\nsys.modules['kubernetes'] = None\nimport minicluster.sdk\n"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    last = done.stderr.splitlines()[-1]
-    assert last == "ImportError: minicluster.sdk needs the package kubernetes: pip install 'minicluster[sdk]'"

@@ -2,13 +2,10 @@
 
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fake_kube import FakeChannel, FakeKube
-from minicluster.errors import RefusedError
-from minicluster.kube.client import KubeClient
 from minicluster.lead import ask
 from minicluster.live import start_watch
 from minicluster.sdk import EndedError, MiniCluster, WaitTimeoutError
@@ -49,7 +46,7 @@ def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.
     monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
     monkeypatch.setattr(start_watch, "START_SECONDS", 0.0)
     monkeypatch.setattr("minicluster.release.helm.is_helm_3", lambda: True)
-    monkeypatch.setattr(KubeClient, "connect", lambda *_: kube)
+    monkeypatch.setattr("minicluster.sdk.cluster.settled", lambda *_: kube)
     told: list[str] = []
     with pytest.raises(EndedError, match=r"^mini can't start: the lead is Pending: ContainerCreating: MountVolume"):
         MiniCluster.run("true", image="a", name="mini", progress=told.append)
@@ -102,34 +99,3 @@ def test_the_sdk_does_not_wait_for_ever_for_a_silent_lead(
         said = str(error)
     assert said.startswith(found)
     assert time.monotonic() - begin < 20
-
-
-class Resources:
-    """The parts of the `kubernetes` client that lists of others' kinds need."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *groups: Any) -> None:
-        self.asked: dict[str, Any] = {}
-        monkeypatch.setattr("kubernetes.client.ApisApi", lambda _: self)
-        monkeypatch.setattr("kubernetes.client.CustomObjectsApi", lambda _: self)
-        self.groups = groups
-
-    def get_api_versions(self, **_: Any) -> Any:
-        return self
-
-    def list_namespaced_custom_object(self, **asked: Any) -> Any:
-        self.asked = asked
-        return self
-
-    data = b'{"items": [1]}'
-
-
-def test_the_sdk_asks_for_kinds_of_others_in_the_version_that_the_server_prefers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    group = SimpleNamespace(name="kueue.x-k8s.io", preferred_version=SimpleNamespace(version="v1beta2"))
-    resources, kube = Resources(monkeypatch, group), KubeClient("", "lab")
-    assert kube.select("workloads.kueue.x-k8s.io", "a=b") == {"items": [1]}
-    expected = {"group": "kueue.x-k8s.io", "version": "v1beta2", "plural": "workloads", "namespace": "lab"}
-    assert resources.asked.items() >= {**expected, "label_selector": "a=b"}.items()
-    with pytest.raises(RefusedError, match=r"^the API server has no other\.io$"):
-        kube.select("things.other.io", "a=b")
