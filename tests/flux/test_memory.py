@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 
+import pytest
 from broker_clusters import Cluster, Make
 
 from tools.clients import until
@@ -24,18 +25,23 @@ time.sleep(600)
 """
 
 
-def guarded(make: Make, **values: object) -> Cluster:
+def guarded(make: Make) -> Cluster:
     """Return a cluster of a node with a limit of 1 GiB, of which jobs are to leave 512 MiB."""
-    cluster = make({**QUIET, "flux": {"memoryReserve": "512Mi"}, **values}, {"cores": 8})
+    cluster = make({**QUIET, "flux": {"memoryReserve": "512Mi"}}, {"cores": 8})
+    set_limit(cluster)
+    cluster.start().wait_for_ready()
+    for name, text in (("take", TAKE), ("batch", f"#!/bin/sh\nflux run {away(130)}\n")):
+        assert not cluster.lead.run("sh", "-c", 'echo "$0" >"$1"', text, f"/tmp/{name}").returncode
+    return cluster
+
+
+def set_limit(cluster: Cluster) -> None:
+    """Let files of the test say what the limit of the memory is, and what is taken of it: nothing."""
     files = cluster.data["minicluster"]
     line = "  find_memory /sys/fs/cgroup\n"
     assert line in files["entrypoint.sh"]
     made = f"mkdir -p {FILES}; echo {GIB} >{FILES}/memory.max; echo 0 >{FILES}/memory.current; : >{FILES}/memory.stat"
     files["entrypoint.sh"] = files["entrypoint.sh"].replace(line, f"  {made}; find_memory {FILES}\n")
-    cluster.start().wait_for_ready()
-    for name, text in (("take", TAKE), ("batch", f"#!/bin/sh\nflux run {away(130)}\n")):
-        assert not cluster.lead.run("sh", "-c", 'echo "$0" >"$1"', text, f"/tmp/{name}").returncode
-    return cluster
 
 
 def away(mib: int) -> str:
@@ -73,3 +79,61 @@ def test_the_job_ends_whose_processes_have_left_it_also_in_a_batch(make: Make) -
     assert [end_of(cluster, job)["type"] for job in jobs] == ["memory"] * 3
     ended = re.findall(r"job (\S+) took .* where flux.memoryReserve keeps 512 MiB", cluster.lead.log)
     assert ended == [job.replace("ƒ", "f") for job in jobs]
+
+
+#: Leaves a file, a segment, and a process without a parent. Words: a name, and what ends the task
+LEAVE = """\
+import ctypes, os, signal, sys, time
+with open("/dev/shm/" + sys.argv[1], "wb") as file: file.write(b"x" * (8 << 20))
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+libc.memset(ctypes.c_void_p(libc.shmat(libc.shmget(0, 4 << 20, 0o1600), None, 0)), 1, 4 << 20)
+if os.fork() == 0:
+    os.setsid()
+    os.closerange(0, 64)
+    if os.fork(): os._exit(0)
+    time.sleep(600)
+while sys.argv[2] and not os.path.exists(sys.argv[2]): time.sleep(0.05)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+#: Prints what is in shared memory, and the jobs whose marks processes have
+SHOW = """\
+ls /dev/shm
+sed 1d /proc/sysvipc/shm | while read -r _ id _ _ creator _; do [ "$creator" = 0 ] || echo segment; done
+for file in /proc/[0-9]*/environ; do tr '\\0' '\\n' <"$file" 2>/dev/null | sed -n '/^MINICLUSTER_JOB=/p'; done
+"""
+
+
+@pytest.mark.parametrize("reserve", ["", "100Mi"], ids=["plain", "reserve"])
+def test_what_an_ended_job_leaves_is_taken_away_and_nothing_else(make: Make, reserve: str) -> None:
+    cluster = make({**QUIET, "flux": {"memoryReserve": reserve}}, {"cores": 8})
+    if reserve:
+        set_limit(cluster)
+    cluster.start().wait_for_ready()
+    lead = cluster.lead
+
+    def shown() -> list[str]:
+        return lead.run("sh", "-c", SHOW).stdout.split()
+
+    assert not lead.run("sh", "-c", 'echo "$0" >/tmp/leave; touch /dev/shm/before', LEAVE).returncode
+    leave = [f"{MOUNT}/bin/flux", "python", "/tmp/leave"]
+    # a task, a batch, and the next job, which finds its node as it was
+    assert lead.run(f"{MOUNT}/bin/flux", "run", *leave, "first", "").returncode == 137
+    batch = f"#!/bin/sh\nflux run {' '.join(leave)} second ''\nflux run {' '.join(leave)} third ''\n"
+    assert not lead.run("sh", "-c", 'echo "$0" >/tmp/batch', batch).returncode
+    lead.run("sh", "-c", f"{MOUNT}/bin/flux job attach $({MOUNT}/bin/flux batch -n1 /tmp/batch)")
+    until(lambda: shown() == ["before"])
+    beside = lead.flux("submit", *leave, "beside", "/tmp/go").strip()
+    mark = "MINICLUSTER_JOB=" + lead.flux("job", "id", "--to=dec", beside).strip()
+    until(lambda: {*shown()} == {"before", "beside", "segment", mark})
+    assert lead.run(f"{MOUNT}/bin/flux", "run", *leave, "fourth", "").returncode == 137
+    until(lambda: {*shown()} == {"before", "beside", "fourth", "segment", mark}, what="the end of its process")
+    assert not lead.run("touch", "/tmp/go").returncode
+    until(lambda: shown() == ["before"])
+    assert lead.flux("run", "echo", "on") == "on\n"
+    freed = re.findall(r"minicluster: (?:job|one of the jobs) .* left (.*)", lead.log)
+    assert {*freed} <= {
+        "a process, which is killed",
+        "2 processes, which are killed",
+        *(f"{size} MiB of shared memory: it is freed" for size in (12, 24)),
+    }

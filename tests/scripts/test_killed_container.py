@@ -61,6 +61,16 @@ def test_an_idle_lead_goes_on_with_its_queue_and_its_history(make: Make) -> None
     assert (shut_down(pod, second), second.log) == (0, GOES_ON)
 
 
+def test_shared_memory_that_others_have_too_stays(make: Make) -> None:
+    pod = make({**QUIET, "pod": {"hostIPC": True}})
+    (pod.root / "shm").mkdir()
+    (pod.root / "shm/of-the-machine").touch()
+    again = killed(pod)
+    until(lambda: len(pod.calls("start")) == 2 and is_ready(pod))
+    assert [path.name for path in (pod.root / "shm").iterdir()] == ["of-the-machine"]
+    again.end()
+
+
 @pytest.mark.parametrize("kind", [{}, {"batch": True}, {"launcher": True}], ids=["run", "batch", "launcher"])
 def test_work_without_a_kept_queue_begins_anew_in_a_new_pod(make: Make, kind: dict[str, bool]) -> None:
     pod = make(QUIET, {"command": "sleep 600", **kind})

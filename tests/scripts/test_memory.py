@@ -147,12 +147,34 @@ def test_a_reserve_of_memory_is_guarded_as_long_as_the_broker_runs(make: Make, i
     pod = make({**QUIET, "flux": {"memoryReserve": "0.5Gi"}}, index=index)
     pod.play("python guard.py", f"echo $$ >{pod.root}/guard; echo 'minicluster: job f1 took it' >&2; exec sleep 600")
     process = pod.start()
-    until(lambda: "job f1" in process.log and (pod.root / "broker").exists())
+    broker = pod.root / "broker"
+    until(lambda: "job f1" in process.log and broker.exists() and broker.read_text())
     guard = int((pod.root / "guard").read_text())
     [call] = pod.calls("python", "guard.py")
-    assert call.words[2:] == [f"{pod.root}/cgroup", "536870912", f"flux-sample-{index}", f"{pod.run_folder}/flux"]
+    run = f"{pod.run_folder}/flux"
+    assert call.words[2:] == [f"{pod.root}/cgroup", "536870912", f"flux-sample-{index}", run, "own"]
     os.kill(int((pod.root / "broker").read_text()), signal.SIGTERM)
     until(lambda: not Path(f"/proc/{guard}").exists())
+    process.end()
+
+
+def test_what_jobs_leave_is_looked_after_from_the_first_job_on(make: Make) -> None:
+    pod = make({**QUIET, "pod": {"sharedMemory": "none"}})
+    pod.edit("memory.sh", "FIRST_JOB_PAUSE_SECONDS=2", "FIRST_JOB_PAUSE_SECONDS=0.1")
+    pod.play("python guard.py", "exec sleep 600")
+    (pod.root / "shm").mkdir()
+    for name in ("before", ".hidden"):
+        (pod.root / "shm" / name).touch()
+    process = pod.start()
+    until((pod.run_folder / "ready").exists)
+    noted = {Path(name).name for name in (pod.run_folder / "shm").read_text().split("\0") if name}
+    assert noted == {"before", ".hidden"}
+    assert not pod.calls("python", "guard.py")
+    (pod.run_folder / "jobs").touch()
+    until(lambda: pod.calls("python", "guard.py"))
+    [call] = pod.calls("python", "guard.py")
+    # without a reserve, and with shared memory that is not its own
+    assert call.words[3:] == ["0", "flux-sample-0", f"{pod.run_folder}/flux"]
     process.end()
 
 

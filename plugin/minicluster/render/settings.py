@@ -7,6 +7,7 @@ from typing import Any
 from minicluster.render import broker, devices, log_level, resources, work
 from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel, NodeGroup
+from minicluster.render.mounts import has_own_shared_memory
 from minicluster.render.quantity import to_number
 
 #: The time limit of commands.nodeCheck where the values set none
@@ -16,7 +17,6 @@ CHECK_SECONDS = 60
 def shell(cluster: MiniClusterModel) -> str:
     """Return settings.sh: assignments whose values are quoted; the value of ``mc_*_words`` is itself a quoted list."""
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
-    leave, kill, end = broker.grace(cluster)
     values: dict[str, object] = {
         "mc_name": cluster.name,
         "mc_size": cluster.size,
@@ -35,6 +35,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_port_hex": f"{broker.port(cluster):04X}",
         "mc_own_config": _flag(cluster.flux["brokerConfig"]),
         "mc_records": "" if cluster.flux["brokerConfig"] or cluster.flux["keptJobs"] else broker.KEPT_JOBS,
+        "mc_own_shm": _flag(has_own_shared_memory(cluster)),
         "mc_reserve": _bytes(cluster.flux["memoryReserve"]),
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
@@ -42,9 +43,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_report_log": _flag(cluster.spec["report"]["log"]),
         "mc_state_volume": _flag(cluster.state_claim),
         "mc_check_seconds": _check_seconds(runner),
-        "mc_leave_seconds": leave,
-        "mc_kill_seconds": kill,
-        "mc_end_seconds": end,
+        **dict(zip(("mc_leave_seconds", "mc_kill_seconds", "mc_end_seconds"), broker.grace(cluster), strict=True)),
         "mc_on_stop": cluster.spec["pod"]["onStop"],
         "mc_work": work.kind(cluster),
         "mc_wrap": cluster.flux["wrap"].split(",")[0],

@@ -10,8 +10,9 @@ from pathlib import Path
 import guard
 import node_jobs
 import pytest
+from epilog import Epilog
 from fake_flux import FakeFlux, modules
-from processes import children, descendants
+from processes import children, descendants, send_to_all
 
 RESERVE, LIMIT = 512 << 20, 2 << 30
 #: Fields of memory.stat whose bytes the kernel can take back, by the version of cgroups
@@ -54,7 +55,7 @@ def test_a_container_without_a_limit_has_no_guard(tmp_path: Path, version: str, 
     with pytest.raises(
         SystemExit, match=r"^minicluster: flux.memoryReserve: this container has no limit of memory; set"
     ):
-        guard.main(tmp_path, RESERVE, "demo-3", tmp_path)
+        guard.main(tmp_path, RESERVE, "demo-3", tmp_path / "flux", is_own=True)
 
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -92,7 +93,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     for process in started:
         if process.poll() is None:
             os.killpg(process.pid, 9)
-    guard.tell([pid for pid, number in node_jobs.marked().items() if number >= 1 << 50], 9)
+    send_to_all([pid for pid, number in node_jobs.marked().items() if number >= 1 << 50], 9)
     for process in started:
         process.communicate()
 
@@ -178,7 +179,8 @@ def test_the_job_with_most_of_the_memory_ends_by_name(
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delenv("FLUX_URI", raising=False)
     small, large = job(FIRST, 1 << 20), job(SECOND, 300 << 20)
-    assert guard.end_largest(guard.memory_of(tmp_path), RESERVE, "demo-3", tmp_path)
+    epilog = Epilog(tmp_path, is_own=True)
+    assert guard.end_largest(guard.memory_of(tmp_path), RESERVE, "demo-3", tmp_path, epilog)
     assert large.wait(30) == 0
     assert small.poll() is None
     assert os.environ.pop("FLUX_URI") == f"local://{tmp_path}/local-0"

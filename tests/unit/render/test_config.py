@@ -269,6 +269,7 @@ SETTINGS = {
     "mc_quiet": "",
     "mc_log_file": "1",
     "mc_own_config": "",
+    "mc_own_shm": "1",
     "mc_reserve": "",
     "mc_records": "10000",
     "mc_wrap": "",

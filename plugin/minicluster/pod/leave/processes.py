@@ -5,6 +5,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Iterable, Mapping
@@ -27,3 +28,10 @@ def descendants(first: Iterable[int], of: Mapping[int, list[int]]) -> list[int]:
     for each in found:
         found += [child for child in of.get(each, []) if child not in found]
     return found
+
+
+def send_to_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to processes that may have ended."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)

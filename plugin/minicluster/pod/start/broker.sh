@@ -12,10 +12,11 @@ run_broker() {
   eval "set -- $mc_start_words $mc_restore_words -o-Shostname='$mc_host' \"\$@\""
   shift
   unset FLUX_URI
-  mc_has_started=1 guard=
-  [ -z "$mc_reserve" ] || { guard_memory & guard=$!; }
+  mc_has_started=1
+  guard_node &
+  guard=$!
   run start_flux "$mc_flux" "$@"
-  [ -z "$guard" ] || kill "$guard" 2>/dev/null || true
+  kill "$guard" 2>/dev/null || true
   [ -z "$mc_timed" ] || timed fluxstart "$begin"
 }
 

@@ -14,7 +14,7 @@ find_former_life() {
   [ -e "$mc_state/run" ] || return 0
   mc_was_killed=1
   # shared memory outlives the container, and would count for the next one
-  rm -f "$1"/* "$1"/.[!.]* 2>/dev/null || true
+  [ -z "$mc_own_shm" ] || rm -rf "$1"/* "$1"/.[!.]* 2>/dev/null || true
 }
 
 # Lets a container that was killed go on with the queue that is in its pod. If that must not be, the pod ends here, as in
@@ -32,7 +32,7 @@ return_after_kill() {
   [ ! -e "$mc_state/run/ready" ] || mc_has_state=1
   rm -rf "$mc_run"
   (cd "$mc_state/run" && rm -f stopping report report.problem report.purged unbound gpus agent.problem \
-    former-lead.problem history.problem)
+    former-lead.problem history.problem jobs jobs.old)
   echo "$mc_host: $why" >"$mc_state/run/memory.problem"
   begin_again
 }

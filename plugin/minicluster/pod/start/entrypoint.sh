@@ -34,6 +34,7 @@ main() {
   [ ! -e "$mc_told_to_stop" ] || exit "$RETRY_CODE"
   find_home "$mc_state"
   prepare
+  note_shared_memory /dev/shm
   find_memory /sys/fs/cgroup
   [ -z "$mc_was_killed" ] || return_after_kill
   run_snippet init.sh

@@ -1,8 +1,10 @@
-"""guard.py FOLDER RESERVE HOST RUN: ends a job that takes its container's memory before the kernel ends the container.
+"""guard.py FOLDER RESERVE HOST RUN [own]: takes away what ended jobs leave, and ends a job that takes the memory.
 
 FOLDER is /sys/fs/cgroup, RESERVE what jobs must leave of the container's limit, in bytes, and RUN the broker's run
-folder. It ends the job that has most of the memory, by an exception of the type `memory`. What runs outside of jobs is
-left alone. Runs with the Python of the Flux view, 3.8 or later; it stays in memory, so it imports little.
+folder. ``own`` says that /dev/shm is this container's alone. With a reserve it ends the job that has most of the
+memory, by an exception of the type `memory`, before the kernel ends the container. What runs outside of jobs is left
+alone.
+Runs with the Python of the Flux view, 3.8 or later; it stays in memory, so it imports little.
 """
 
 from __future__ import annotations
@@ -11,14 +13,18 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Iterable, NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence
 
+from epilog import Epilog
 from node_jobs import jobs, largest, resident, taken
+from node_words import f58, say, size
+from processes import send_to_all
 
 #: Pause between two looks: a program takes 0.2 GB in it at most. Seconds for which processes that were killed may end
 LOOK_POLL_SECONDS, FREE_SECONDS = 0.2, 5.0
+#: Pause between two looks for what ended jobs have left
+EPILOG_SECONDS = 1.0
 
 
 class Memory(NamedTuple):
@@ -59,13 +65,6 @@ def memory_of(folder: Path) -> Memory:
     return Memory(*old, ("total_active_file", "total_inactive_file"))
 
 
-def tell(pids: Iterable[int], number: int) -> None:
-    """Send a signal to processes that may have ended."""
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
 def wait_for_end(pids: Sequence[int]) -> None:
     """Wait until processes have ended, so that their memory is free."""
     end = time.monotonic() + FREE_SECONDS
@@ -73,69 +72,61 @@ def wait_for_end(pids: Sequence[int]) -> None:
         time.sleep(LOOK_POLL_SECONDS / 10)
 
 
-def say(text: str) -> None:
-    """Tell the pod's log."""
-    print(f"minicluster: {text}", file=sys.stderr, flush=True)
-
-
-def size(number: int) -> str:
-    """Return bytes as people write them.
-
-    >>> size(2 << 30), size(1717986918), size(300 << 20)
-    ('2 GiB', '1.6 GiB', '300 MiB')
-    """
-    unit, scale = ("GiB", 1 << 30) if number >= 1 << 30 else ("MiB", 1 << 20)
-    return f"{number / scale:.1f}".replace(".0", "") + f" {unit}"
-
-
-def end_largest(memory: Memory, reserve: int, host: str, run: Path) -> bool:
-    """End the job that has most of the memory; say whether there was one."""
+def end_largest(memory: Memory, reserve: int, host: str, run: Path, epilog: Epilog) -> bool:
+    """End the job that has most of the memory; say whether there was one. Raises OSError."""
     found = jobs()
     if not found:
         return False
-    job = largest(found, {})
+    shared, _ = epilog.shared(found)
+    job = largest(found, shared)
     # at once, since it takes more while it is told
-    tell(found[job], signal.SIGSTOP)
-    took = min(taken(found[job]), memory.limit())
+    send_to_all(found[job], signal.SIGSTOP)
+    took = min(taken(found[job], shared.get(job, 0)), memory.limit())
     why = (
         f"took {size(took)} of {size(memory.limit())} on {host}, where flux.memoryReserve keeps "
         f"{size(reserve)}: it ended before the kernel would end all of the container"
     )
+    say(f"job {f58(job)} {why}")
     try:
         raise_exception(run, job, why)
     except (OSError, StopIteration) as error:
-        say(f"job {job} {why}, and Flux could not be told: {error}")
+        say(f"Flux could not be told of job {f58(job)}: {error}")
     finally:
         # what it has started meanwhile, too
         last = jobs().get(job, []) + found[job]
-        tell(last, signal.SIGKILL)
+        send_to_all(last, signal.SIGKILL)
         wait_for_end(last)
     return True
 
 
 def raise_exception(run: Path, job: int, why: str) -> None:
-    """Have Flux end a job, and say why, there and in the pod's log. Raises OSError, StopIteration."""
+    """Have Flux end a job, and say why. Raises OSError, StopIteration."""
     import flux
-    from flux.job import JobID
 
-    say(f"job {JobID(job).f58plain} {why}")
     os.environ["FLUX_URI"] = f"local://{next(run.glob('local*'))}"
     handle: Any = flux.Flux()
     handle.rpc("job-manager.raise", {"id": job, "type": "memory", "severity": 0, "note": why}).get()
 
 
-def main(folder: Path, reserve: int, host: str, run: Path) -> None:
+def main(folder: Path, reserve: int, host: str, run: Path, is_own: bool) -> None:
     """Look until it is told to stop. Raises OSError."""
-    memory, was_short = memory_of(folder), False
-    if not memory.limit():
+    memory, epilog, was_short, looked = memory_of(folder), Epilog(run.parent, is_own), False, -EPILOG_SECONDS
+    if reserve and not memory.limit():
         sys.exit("minicluster: flux.memoryReserve: this container has no limit of memory; set resources.limits.memory")
+    if not reserve:
+        # nothing is in a hurry
+        os.nice(10)
     while True:
-        is_short = memory.is_short_of(reserve)
-        if is_short and not end_largest(memory, reserve, host, run) and not was_short:
+        is_short = bool(reserve) and memory.is_short_of(reserve)
+        if is_short or time.monotonic() >= looked + EPILOG_SECONDS:
+            epilog.look()
+            looked = time.monotonic()
+            is_short = is_short and memory.is_short_of(reserve)
+        if is_short and not end_largest(memory, reserve, host, run, epilog) and not was_short:
             say(f"what runs outside of jobs leaves {size(memory.left(memory.cached()))} of memory")
         was_short = is_short
-        time.sleep(LOOK_POLL_SECONDS)
+        time.sleep(LOOK_POLL_SECONDS if reserve else EPILOG_SECONDS)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]), sys.argv[5:] == ["own"])

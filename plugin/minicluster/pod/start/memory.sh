@@ -6,8 +6,8 @@
 RECORD_KIB=54 LEAST_RECORDS=300
 # MiB of memory from which on Flux's own size of the content store's cache, 16 MiB, is small beside it
 MUCH_MIB=1024
-# seconds between two looks
-KILLS_PAUSE_SECONDS=10
+# seconds between two looks at the kernel's kills, and for the first job
+KILLS_PAUSE_SECONDS=10 FIRST_JOB_PAUSE_SECONDS=2
 
 # with FOLDER, /sys/fs/cgroup of version 1 or 2: sets mc_memory to the limit in MiB, "" without one, and mc_memory_events
 # to the file that counts kills.
@@ -65,9 +65,17 @@ tell_kills() {
   echo "$mc_host: $what: raise resources.limits.memory" >"$mc_state/run/memory.problem"
 }
 
-# With flux.memoryReserve: ends jobs that take it, as long as the broker runs.
-guard_memory() {
-  exec "$mc_flux" python "$mc_files/guard.py" "$mc_memory_folder" "$mc_reserve" "$mc_host" "$mc_run" 2>&3 3>&-
+# with FOLDER, /dev/shm: notes what is there before any job, for epilog.py.
+note_shared_memory() { printf '%s\0' "$1"/* "$1"/.[!.]* >"$mc_state/run/shm"; }
+
+# As long as the broker runs: takes away what ended jobs leave, and with flux.memoryReserve ends jobs that take it. Without
+# a reserve it begins with the first job.
+guard_node() {
+  if [ -z "$mc_reserve" ]; then
+    until [ -e "$mc_state/run/jobs" ]; do sleep "$FIRST_JOB_PAUSE_SECONDS" 3>&- || return 0; done
+  fi
+  exec "$mc_flux" python "$mc_files/guard.py" "$mc_memory_folder" "${mc_reserve:-0}" "$mc_host" "$mc_run" \
+    ${mc_own_shm:+own} 2>&3 3>&-
 }
 
 # Looks again and again, as long as the broker runs.

@@ -7,14 +7,13 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from processes import children, descendants
+from processes import children, descendants, send_to_all
 
 #: Seconds for which processes are killed; the pause between two looks
 KILLING_SECONDS, KILLING_POLL_SECONDS = 5.0, 0.05
@@ -44,9 +43,7 @@ def main(folder: str) -> None:
     while found := remains(folder):
         if time.monotonic() >= end:
             raise TimeoutError(f"processes {sorted(found)} of the dead broker don't end")
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        send_to_all(found, signal.SIGKILL)
         time.sleep(KILLING_POLL_SECONDS)
 
 

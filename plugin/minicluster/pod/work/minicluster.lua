@@ -17,10 +17,29 @@ local function read(path)
     return text
 end
 
--- By this the job of a process is known, also of one that has left its parents (node_jobs.py). A job in a job is a part
--- of the outer one, whose environment it has.
+-- Adds a line to the notes of this node's jobs (job_notes.py). A full file gives way to a new one.
+local function note(line)
+    local path = home .. "/config/run/jobs"
+    local file = io.open(path, "a")
+    if not file then return end
+    if file:seek("end") > 65536 then os.rename(path, path .. ".old") end
+    file:write(line, "\n")
+    file:close()
+end
+
+local function uptime() return read("/proc/uptime"):match("^%S+") end
+
+-- By its mark the job of a process is known, also of one that has left its parents (node_jobs.py). A job in a job is a
+-- part of the outer one, whose mark it has.
 if (os.getenv("FLUX_URI") or ""):find("local://" .. home .. "/config/run/flux/", 1, true) == 1 then
-    shell.setenv("MINICLUSTER_JOB", read("/proc/self/cmdline"):match("(%d+)%c*$"))
+    local job = read("/proc/self/cmdline"):match("(%d+)%c*$")
+    local run = job .. " " .. read("/proc/self/stat"):match("^%d+") .. " " .. uptime()
+    shell.setenv("MINICLUSTER_JOB", job)
+    note(run)
+    plugin.register {
+        name = "minicluster-notes",
+        handlers = {{ topic = "shell.exit", fn = function () note(run .. " " .. uptime()) end }}
+    }
 end
 
 -- All pods of a Kubernetes node number their CPUs from 0: if tasks were bound to these, all pods would share the

@@ -1,9 +1,9 @@
 """Refusals of reports of jobs that would be lost, or that are not wanted where they go."""
 
 import posixpath
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from minicluster.render import mounts
 from minicluster.render.model import MiniClusterModel
 
 #: Volumes that no pod can write to.
@@ -23,17 +23,17 @@ def report(cluster: MiniClusterModel) -> Iterator[str]:
 
 def _path(cluster: MiniClusterModel, given: str) -> Iterator[str]:
     """Yield why a file can't be written, or would be lost."""
-    path, mounts = posixpath.normpath(given), _mounts(cluster)
+    path, mounted = posixpath.normpath(given), _mounts(cluster)
     if path == posixpath.normpath(cluster.spec["archive"]["path"]):
         yield f"report.path and archive.path are both {given}: name two files"
-    if given.endswith("/") or path in mounts:
+    if given.endswith("/") or path in mounted:
         yield f"report.path is {given}, a folder: name a file in it"
         return
     # the innermost volume has the file
-    found = max((mount for mount in mounts if path.startswith(f"{mount.rstrip('/')}/")), key=len, default=None)
+    found = max((mount for mount in mounted if path.startswith(f"{mount.rstrip('/')}/")), key=len, default=None)
     if found is None:
         yield f"report.path is {given}, on no volume of the runner: the file is lost with the pod; mount a volume there"
-    elif not mounts[found]:
+    elif not mounted[found]:
         yield f"report.path is {given}, and the volume at {found} is read-only: name a file on another one"
 
 
@@ -42,18 +42,9 @@ def _mounts(cluster: MiniClusterModel) -> dict[str, bool]:
     found = {}
     for volume in cluster.runner.get("volumes", {}).values():
         writable = not volume.get("readOnly") and not any(volume.get(source) for source in READ_ONLY)
-        found[posixpath.normpath("/" + (volume.get("path") or "/dev/shm").lstrip("/"))] = writable  # noqa: S108
+        found[mounts.path_of(volume)] = writable
     if cluster.state_claim:
         found[f"{cluster.mount}/state"] = True
-    return found | {posixpath.normpath(mount["mountPath"]): not mount.get("readOnly") for mount in _added(cluster)}
-
-
-def _added(cluster: MiniClusterModel) -> Iterator[Mapping[str, Any]]:
-    """Yield the mounts that pod.template adds to the runner."""
-    spec = cluster.spec["pod"]["template"].get("spec")
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    name = cluster.runner.get("name") or cluster.name
-    for container in containers if isinstance(containers, list) else ():
-        if isinstance(container, dict) and container.get("name") == name:
-            mounts = container.get("volumeMounts") or ()
-            yield from (mount for mount in mounts if isinstance(mount, dict) and "mountPath" in mount)
+    runner = mounts.runner_name(cluster)
+    its = (mount for container, mount in mounts.added(cluster) if container == runner)
+    return found | {posixpath.normpath(mount["mountPath"]): not mount.get("readOnly") for mount in its}

@@ -1,10 +1,10 @@
 """Refusals of volumes: their sources, their paths, and mounts that would hide other files."""
 
-import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.mounts import path_of
 from minicluster.render.quantity import is_zero
 
 #: Where a volume can come from.
@@ -70,7 +70,7 @@ def _mounts(place: str, volumes: Mapping[str, Any], own: tuple[list[str], list[s
     exact, trees = own
     seen: dict[str, str] = {}
     for name, volume in volumes.items():
-        path = posixpath.normpath("/" + (volume.get("path") or "/dev/shm").lstrip("/"))  # noqa: S108 - the default
+        path = path_of(volume)
         tree = next((tree for tree in trees if f"{path}/".startswith(f"{tree}/")), path if path in exact else None)
         if tree:
             yield f"{place}.{name}.path is {path}: {tree} is the cluster's own; mount it elsewhere"

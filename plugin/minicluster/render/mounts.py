@@ -1,0 +1,48 @@
+"""Where containers mount volumes: those of the values, and those that pod.template adds."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from minicluster.render.model import MiniClusterModel
+
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the C library has it
+#: The volume that the chart mounts there (templates/broker/_volumes.tpl)
+OWN_VOLUME = "minicluster-shm"
+
+
+def path_of(volume: Mapping[str, Any]) -> str:
+    """Return where a volume of the values is mounted."""
+    return posixpath.normpath("/" + (volume.get("path") or SHARED_MEMORY).lstrip("/"))
+
+
+def added(cluster: MiniClusterModel) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the mounts that pod.template adds, each with the name of its container."""
+    spec = cluster.spec["pod"]["template"].get("spec")
+    for key in ("containers", "initContainers"):
+        containers = spec.get(key) if isinstance(spec, dict) else None
+        for container in containers if isinstance(containers, list) else ():
+            if isinstance(container, dict):
+                mounts = container.get("volumeMounts") or ()
+                found = (mount for mount in mounts if isinstance(mount, dict) and "mountPath" in mount)
+                yield from ((str(container.get("name")), mount) for mount in found)
+
+
+def runner_name(cluster: MiniClusterModel) -> str:
+    """Return the name of the container that runs Flux."""
+    return str(cluster.runner.get("name") or cluster.name)
+
+
+def has_own_shared_memory(cluster: MiniClusterModel) -> bool:
+    """Return whether nothing but the runner has its /dev/shm: no other container, pod or machine."""
+    pod, runner = cluster.spec["pod"], runner_name(cluster)
+    there = {name: each for name, each in cluster.runner.get("volumes", {}).items() if path_of(each) == SHARED_MEMORY}
+    own = all(each.get("emptyDir") for each in there.values()) if there else pod["sharedMemory"] != "none"
+    names = {*there, OWN_VOLUME}
+    others = {name for each in cluster.sidecars for name in each.get("volumes", {})}
+    for container, mount in added(cluster):
+        if container != runner:
+            others.add(mount.get("name", ""))
+        elif posixpath.normpath(mount["mountPath"]) == SHARED_MEMORY:
+            own = False
+    return own and not pod["hostIPC"] and not names & others
