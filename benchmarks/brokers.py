@@ -38,7 +38,7 @@ STDERR = "-Slog-stderr-level=3"
 SCHEDULERS: dict[str, dict[str, Any]] = {
     "sched-simple": {"modules": {"alternatives": {"sched": "sched-simple", "feasibility": "sched-simple"}}},
     "Fluxion": {
-        "sched-fluxion-qmanager": {"queue-policy": "easy"},
+        "sched-fluxion-qmanager": {"queue-policy": "conservative"},
         "sched-fluxion-resource": {"match-policy": "lonode"},
     },
 }

@@ -26,7 +26,7 @@ FOUND: dict[str, Any] = {
     "containers": [],
     "locations": [],
     "flux": "0.88.0",
-    "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "easy", "matchPolicy": "lonode"},
+    "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "conservative", "matchPolicy": "lonode"},
     "autoscaling": {"min": 1, "max": 8},
     "quorum": {"needed": 1, "reached": True},
     "nodes": {"up": 4, "drained": 0, "missing": 2, "notStarted": 2},

@@ -97,6 +97,7 @@ SPECIAL: dict[str, Any] = {
     "flux.affinity": "off",
     "hooks.resources.requests": {"cpu": "50m"},
     "report.path": "/d/jobs",
+    "flux.memoryReserve": "1Gi",
     "pod.sharedMemory": "1Gi",
     "flux.scheduler.queuePolicy": "easy",
     "flux.scheduler.matchPolicy": "first",

@@ -220,11 +220,15 @@ def test_the_notes_warn_that_kueue_suspends_all_pods_because_of_one(
     assert [warned in line for line in found] == [True] * bool(warned)
 
 
-@pytest.mark.parametrize(("policy", "warned"), [("fcfs", True), ("easy", False)])
-def test_the_notes_warn_of_fcfs_in_a_broker_config(helm4: Helm, policy: str, warned: bool) -> None:
+@pytest.mark.parametrize(("policy", "warned"), [("fcfs", True), ("easy", True), ("hybrid", False)])
+def test_the_notes_warn_of_a_policy_that_fails_waiting_jobs(helm4: Helm, policy: str, warned: bool) -> None:
+    why = f"{policy}, by which Fluxion may fail a job whose nodes are not up: use conservative."
     toml = f"[sched-fluxion-qmanager]\nqueue-policy = '{policy}'\n"
     found = notes(helm4, {"flux": {"brokerConfig": toml}})
-    assert any("flux.brokerConfig has the queue-policy fcfs" in line for line in found) == warned
+    assert (f"WARNING: flux.brokerConfig has the queue-policy {why}" in found) == warned
+    if policy != "fcfs":  # refused
+        found = notes(helm4, {"flux": {"scheduler": {"queuePolicy": policy}}})
+        assert (f"WARNING: flux.scheduler.queuePolicy is {why}" in found) == warned
 
 
 @pytest.mark.parametrize(("size", "warned"), [(2, True), (1, False)])

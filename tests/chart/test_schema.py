@@ -201,7 +201,7 @@ def test_the_post_renderer_checks_each_format_of_the_schema(helm: Helm, text: st
         (
             {"flux": {"scheduler": {"queuePolicy": "fcfs"}}},
             "flux.scheduler.queuePolicy is fcfs: Fluxion's fcfs fails a job that needs a node that is not up yet; use "
-            "easy, or simple: true, which is first come, first served and lets it wait",
+            "conservative, or simple: true, which is first come, first served and lets it wait",
         ),
         (runner(command="x\x1b"), r'containers[0].command is "x\u001b": must have no control characters'),
     ],

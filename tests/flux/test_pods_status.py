@@ -51,7 +51,7 @@ def locations(cluster: FluxRelease) -> list[dict[str, Any]]:
 
 def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
     """Return the expected JSON of an idle cluster."""
-    fluxion = {"name": "Fluxion", "queuePolicy": "easy", "matchPolicy": "lonode"}
+    fluxion = {"name": "Fluxion", "queuePolicy": "conservative", "matchPolicy": "lonode"}
     return {
         "name": NAME,
         "namespace": cluster.namespace,

@@ -122,7 +122,7 @@ def flux(**found: Any) -> dict[str, Any]:
     """Return what pod/queue/state.py prints: four nodes of 4 cores that are idle."""
     summary: dict[str, Any] = {
         "version": "0.88.0",
-        "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "easy", "matchPolicy": "lonode"},
+        "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "conservative", "matchPolicy": "lonode"},
         "quorum": 4,
         "registered": 8,
         "online": "0-3",
@@ -169,7 +169,7 @@ SHOWN_IDLE = """\
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         4 of at most 8
-Scheduler    Fluxion 0.54.0 (easy, lonode)
+Scheduler    Fluxion 0.54.0 (conservative, lonode)
 Quorum       4, reached
 Nodes         4 up       0 drained     0 missing  4 not started
 Cores        16 free     0 allocated  16 total

@@ -174,11 +174,11 @@ def _has_a_queue(spec: Part) -> bool:
 def _convert_scheduler(spec: Part, flux: Part) -> None:
     policy, is_simple = flux.get("scheduler.queuePolicy"), flux.get("scheduler.simple")
     if policy == "fcfs" and not is_simple:
-        why = "Fluxion's fcfs fails a job whose nodes are not up yet; the default is easy"
+        why = "Fluxion's fcfs fails a job whose nodes are not up yet; the default is conservative"
         flux.drop("scheduler.queuePolicy", why)
     if is_simple and policy not in (None, "fcfs"):
         flux.drop("scheduler.queuePolicy", "it is for Fluxion, and flux.scheduler.simple is set")
     is_elsewhere = flux.get("brokerConfig") or flux.get("bursting.leadBroker.address")
     if not (policy or is_simple or is_elsewhere) and _has_a_queue(spec):
-        why = "flux-operator's default is fcfs, the chart's is easy, by which a later job fills a gap"
+        why = "flux-operator's default is fcfs, the chart's is conservative, by which a later job fills a gap"
         spec.note("flux.scheduler.queuePolicy", why)

@@ -15,8 +15,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-#: Lines that are a comment alone, with the end of the line before them. It reads all programs within half a millisecond
+#: Lines that are a comment alone, with the end of the line before them. Both read all programs in a millisecond
 COMMENTS = re.compile(r"\n(?:[ \t]*#[^\n]*\n)+")
+#: A docstring of one line before a statement
+DOCSTRINGS = re.compile(r'\n([ \t]+)"""[^\n]*"""(?=\n{1,2}\1\S)')
 
 
 def programs() -> Mapping[str, Path]:
@@ -32,11 +34,11 @@ def shipped() -> Mapping[str, str]:
 
 
 def without_comments(text: str) -> str:
-    r"""Return a program without lines that are a comment alone.
+    r"""Return a program without lines that are a comment alone, and without short docstrings.
 
     `kubectl apply` keeps all of an object in an annotation too, and annotations have 256 KiB at most.
 
     >>> without_comments("#!/bin/sh\n# one\n  # two\n\n# three\necho '# four' # five\n")
     "#!/bin/sh\n\necho '# four' # five\n"
     """
-    return COMMENTS.sub("\n", text)
+    return DOCSTRINGS.sub("", COMMENTS.sub("\n", text))

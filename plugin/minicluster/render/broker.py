@@ -22,8 +22,10 @@ INTERFACE = "eth0"
 FANOUT_BROKERS = 256
 #: Seconds for jobs to end, and then for the broker, of a grace period of 30 s or more.
 KILL_SECONDS, END_SECONDS = 8, 7
-#: The policy of Fluxion that starts most jobs and lets a job wait for nodes that are not up; its fcfs fails the job.
-QUEUE_POLICY = "easy"
+#: The policy of Fluxion by which each job waits for nodes that are not up.
+QUEUE_POLICY = "conservative"
+#: By these, Fluxion since 0.36 fails a job without a reservation that asks for more nodes than are up; easy gives one.
+FAILING_POLICIES = ("fcfs", "easy")
 #: The lowest nodes first, as sched-simple does: an Indexed Job gives up its highest.
 MATCH_POLICY = "lonode"
 #: Records of jobs that have ended that Flux keeps if the values don't say; with little memory memory.sh lowers it.
@@ -72,18 +74,19 @@ def given(cluster: MiniClusterModel) -> dict[str, Any] | None:
 
 
 def remarks(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what may surprise of a user's own broker.toml: in a release, the chart's notes have it."""
+    """Yield what may surprise of the scheduler's policy and a user's own broker.toml: a release's notes have it."""
+    why = f"by which Fluxion may fail a job whose nodes are not up: use {QUEUE_POLICY}"
     tables = given(cluster)
+    policy = cluster.flux["scheduler"]["queuePolicy"]
+    if tables is None and policy in FAILING_POLICIES:
+        yield f"flux.scheduler.queuePolicy is {policy}, {why}"
     if tables is None:
         return
     if "hosts" not in section(tables, "bootstrap") and cluster.max_size > 1:
         yield "flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts"
-    policy = section(tables, "sched-fluxion-qmanager").get("queue-policy")
-    if policy == "fcfs":
-        yield (
-            "flux.brokerConfig has the queue-policy fcfs, by which Fluxion fails a job whose nodes are not up yet: use "
-            f"{QUEUE_POLICY}"
-        )
+    own = section(tables, "sched-fluxion-qmanager").get("queue-policy")
+    if own in FAILING_POLICIES:
+        yield f"flux.brokerConfig has the queue-policy {own}, {why}"
 
 
 def port(cluster: MiniClusterModel) -> int:

@@ -67,7 +67,7 @@ FORMATS = {
     "shared-memory": Format(f"(none|{_UNSIGNED})?", f"be none or {QUANTITY}"),
     "timeout": Format(r"([0-9]+(\.[0-9]+)?(ms|s|m|h|d)?)?", "be a time such as 5s, 500ms or 1m"),
     "topology": Format("(kary:[0-9]+|mincrit(:[0-9]+)?|binomial|custom)?", "be kary:N, mincrit:N, binomial or custom"),
-    "queue-policy": Format("|".join(["", "fcfs", "easy", "hybrid", "conservative"]), "be easy, hybrid or conservative"),
+    "queue-policy": Format("|".join(["", "fcfs", "easy", "hybrid", "conservative"]), "be conservative, hybrid or easy"),
     "match-policy": Format(
         f"({'|'.join(_MATCH)}|{_ATTRIBUTE}( {_ATTRIBUTE})*)?",
         f"be one of {', '.join(_MATCH)}, or attributes such as policy=low node_exclusive=true",

@@ -106,7 +106,7 @@ CASES: dict[str, Case] = {
         {"flux": {"scheduler": {}}},
         [
             "flux.scheduler.queuePolicy is dropped: Fluxion's fcfs fails a job whose nodes are not up yet; "
-            "the default is easy"
+            "the default is conservative"
         ],
     ),
     "a policy without Fluxion": (
@@ -131,8 +131,8 @@ CASES: dict[str, Case] = {
         [
             "flux.brokerConfig has paths below /mnt/flux/config now: flux-operator's files were below /mnt/flux/view",
             "network.headlessName is flux-service now: flux.brokerConfig uses this name",
-            "flux.brokerConfig has the queue-policy fcfs, by which Fluxion fails a job whose nodes are not up yet: "
-            "use easy",
+            "flux.brokerConfig has the queue-policy fcfs, by which Fluxion may fail a job whose nodes are not up: "
+            "use conservative",
         ],
     ),
     "empty texts are unset": (
@@ -219,7 +219,7 @@ def test_convert_translates_the_fields_of_the_spec(case: str) -> None:
 def test_convert_notes_the_other_queue_policy_where_jobs_can_wait(cluster: dict[str, Any], noted: bool) -> None:
     (values,), _ = convert(yamlio.dump(document(cluster)))
     note = (
-        "# flux.scheduler.queuePolicy: flux-operator's default is fcfs, the chart's is easy, by which a later job "
-        "fills a gap\n"
+        "# flux.scheduler.queuePolicy: flux-operator's default is fcfs, the chart's is conservative, by which a later "
+        "job fills a gap\n"
     )
     assert (note in values.text) == noted

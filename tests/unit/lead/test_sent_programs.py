@@ -24,7 +24,7 @@ from minicluster.pod import without_comments
             ["unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record"],
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
-        ("mine", ["history"]),
+        ("mine", ["history", "output_events"]),
         (
             "observe",
             ["history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"],

@@ -53,7 +53,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "containers": [],
         "locations": [],
         "flux": "0.88.0",
-        "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "easy", "matchPolicy": "lonode"},
+        "scheduler": {"name": "Fluxion", "version": "0.54.0", "queuePolicy": "conservative", "matchPolicy": "lonode"},
         "autoscaling": {"min": 1, "max": 6},
         "quorum": {"needed": 4, "reached": True},
         "nodes": {"up": 1, "drained": 3, "missing": 1, "notStarted": 3},

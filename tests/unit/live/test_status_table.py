@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Any, list[Any], Any, str]] = {
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         4 of at most 8, autoscaling from 1 to 6
-Scheduler    Fluxion 0.54.0 (easy, lonode)
+Scheduler    Fluxion 0.54.0 (conservative, lonode)
 Quorum       4, reached
 Nodes         1 up        3 drained      1 missing  3 not started
 Drained      1: bad [31mDIMM
@@ -64,7 +64,7 @@ Longest wait 1m2s
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         6 of at most 8
-Scheduler    Fluxion 0.54.0 (easy, lonode)
+Scheduler    Fluxion 0.54.0 (conservative, lonode)
 Quorum       4, reached
 Nodes         3 up       0 drained     3 missing  2 not started
 Missing      3: Running: its broker is not in Flux
@@ -86,7 +86,7 @@ State        Starting: waits for the quorum, 1 of 4 brokers are online: 1-3 are
              resources.requests or size; it starts when a Kubernetes node has
              room
 Size         4 of at most 8
-Scheduler    Fluxion 0.54.0 (easy, lonode)
+Scheduler    Fluxion 0.54.0 (conservative, lonode)
 Quorum       4, not reached
 Nodes        1 up       0 drained    3 missing  4 not started
 Missing      1-3: Pending: Unschedulable: 1 Insufficient cpu: lower
@@ -118,7 +118,7 @@ Jobs         0 pending  0 running    0 done
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
 State        Running
 Size         2 of at most 8 (counted by its pods: jobs can't be read)
-Scheduler    Fluxion 0.54.0 (easy, lonode)
+Scheduler    Fluxion 0.54.0 (conservative, lonode)
 Quorum       4, reached
 Nodes        2 up       0 drained    0 missing  6 not started
 Cores        8 free     0 allocated  8 total

@@ -102,7 +102,7 @@ def test_the_defaults_render_to_this_broker_toml(cluster_of: Make) -> None:
         "job-manager": {"inactive-num-limit": 10000},
         "kvs": {"checkpoint-period": "1s"},
         "resource": {"path": "/mnt/flux/config/etc/flux/system/R", "noverify": True},
-        "sched-fluxion-qmanager": {"queue-policy": "easy"},
+        "sched-fluxion-qmanager": {"queue-policy": "conservative"},
         "sched-fluxion-resource": {"match-policy": "lonode"},
     }
 
@@ -207,13 +207,16 @@ def test_a_broker_config_that_flux_refuses_is_left_to_flux(cluster_of: Make, tex
     assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": text}}))) == []
 
 
-def test_fcfs_in_a_broker_config_is_remarked(cluster_of: Make) -> None:
-    text = "[sched-fluxion-qmanager]\nqueue-policy = 'fcfs'\n"
-    assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": text}}))) == [
-        "flux.brokerConfig has the queue-policy fcfs, by which Fluxion fails a job whose nodes are not up yet: use easy"
-    ]
-    for other in (text.replace("fcfs", "easy"), ""):
-        assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": other}}))) == []
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "hybrid", "conservative"])
+def test_a_policy_that_fails_waiting_jobs_is_remarked(cluster_of: Make, policy: str) -> None:
+    why = "by which Fluxion may fail a job whose nodes are not up: use conservative"
+    text = f"[sched-fluxion-qmanager]\nqueue-policy = '{policy}'\n"
+    own = f"flux.brokerConfig has the queue-policy {policy}, {why}"
+    fails = policy in broker.FAILING_POLICIES
+    assert list(broker.remarks(cluster_of({"flux": {"brokerConfig": text}}))) == [own] * fails
+    if policy != "fcfs":  # refused
+        asked = cluster_of({"flux": {"scheduler": {"queuePolicy": policy}}})
+        assert list(broker.remarks(asked)) == [f"flux.scheduler.queuePolicy is {policy}, {why}"] * fails
 
 
 def test_brokers_that_know_no_hosts_are_remarked(cluster_of: Make) -> None:

@@ -352,7 +352,7 @@ def runner(**fields: Any) -> dict[str, Any]:
         (runner(commands={"nodeCheck": "true", "nodeCheckSeconds": 9}), {"mc_check_seconds": "9"}),
         *(
             ({"flux": {"memoryReserve": reserve}}, {"mc_reserve": taken})
-            for reserve, taken in (("", ""), ("512Mi", "536870912"), (1e6, "1000000"), ("0.5Ki", "512"))
+            for reserve, taken in (("", ""), ("512Mi", "536870912"), (2e6, "2000000"), ("0.5Gi", "536870912"))
         ),
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(

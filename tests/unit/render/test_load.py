@@ -185,7 +185,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         at("flux.scheduler.queuePolicy", "lifo"),
-        'flux.scheduler.queuePolicy is "lifo": must be easy, hybrid or conservative',
+        'flux.scheduler.queuePolicy is "lifo": must be conservative, hybrid or easy',
     ),
     (
         at("flux.scheduler.matchPolicy", "best"),

@@ -661,7 +661,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"flux": {"scheduler": {"queuePolicy": "fcfs"}}},
         "flux.scheduler.queuePolicy is fcfs: Fluxion's fcfs fails a job that needs a node that is not up yet; "
-        "use easy, or simple: true, which is first come, first served and lets it wait",
+        "use conservative, or simple: true, which is first come, first served and lets it wait",
     ),
     (
         {"flux": {"curveCert": "a", "curveCertSecret": "b"}},

@@ -30,9 +30,15 @@ WARNING: Flux has {{ int64 $runner.cores }} cores of a node (cores), which share
 
 WARNING: flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts.
 {{- end }}
-{{- if regexMatch `(?m)^\s*"?queue-policy"?\s*=\s*["']fcfs["']` .Values.flux.brokerConfig }}
+{{- range list "fcfs" "easy" }}
+{{- if regexMatch (printf `(?m)^\s*"?queue-policy"?\s*=\s*["']%s["']` .) $.Values.flux.brokerConfig }}
 
-WARNING: flux.brokerConfig has the queue-policy fcfs, by which Fluxion fails a job whose nodes are not up yet: use easy.
+WARNING: flux.brokerConfig has the queue-policy {{ . }}, by which Fluxion may fail a job whose nodes are not up: use conservative.
+{{- end }}
+{{- end }}
+{{- if and (eq .Values.flux.scheduler.queuePolicy "easy") (not .Values.flux.brokerConfig) }}
+
+WARNING: flux.scheduler.queuePolicy is easy, by which Fluxion may fail a job whose nodes are not up: use conservative.
 {{- end }}
 {{- range include "minicluster.uncountedDevices" . | fromJsonArray }}
 
