@@ -35,7 +35,8 @@ def test_an_mpijob_runs_over_two_pods(helm: object, tmp_path: Path, launcher: li
     images = testbed.images()
     document = mpi_job(testbed.NAME, launcher, images["containers"][0], slotsPerWorker=2)
     (file,), _ = convert(yamlio.dump(document))
-    values = {"logging": {"quiet": True}, "flux": images.get("flux", {}), "pod": {"labels": tenant.LABELS}}
+    flux = file.values.get("flux", {}) | images.get("flux", {})
+    values = {"logging": {"quiet": True}, "flux": flux, "pod": {"labels": tenant.LABELS}}
     with testbed.new_namespace() as namespace:
         release = testbed.release(namespace, file.values | values, tmp_path, getattr(helm, "name", "helm"))
         release.install()
