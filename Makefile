@@ -220,6 +220,7 @@ $(MERMAID): | setup
 docs: setup $(MERMAID) ## build the site into build/docs: a warning is an error
 	DOCS_MERMAID=$(CURDIR)/$(MERMAID) $(VENV)/bin/sphinx-build --quiet --fail-on-warning --fresh-env --jobs auto \
 		--doctree-dir build/doctrees docs $(DOCS) $(ARGS)
+	node tools/search_site.cjs $(DOCS)
 
 # with CONTEXT=name only Helm is built
 DEMO_TOOLS := $(addprefix $(BIN)/,helm $(if $(CONTEXT),,etcd kwok kubectl $(notdir $(KUBERNETES))))

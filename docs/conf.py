@@ -1,5 +1,6 @@
 """Sphinx's configuration of the site: `make docs` builds it in build/docs."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -14,6 +15,8 @@ ROOT = DOCS.parent
 FILES = os.environ.get("DOCS_FILES", "").rstrip("/")
 #: Mermaid, which `make docs` puts beside the pages: a reader's browser asks no other host
 MERMAID = os.environ["DOCS_MERMAID"]
+#: Words that people search, and the page that helps: tools/search_site.cjs looks whether it is found first
+SEARCHED = json.loads((DOCS / "search.json").read_text())
 LINK = re.compile(r"\[([^\]]+)\]\((\.\.?/[^)#\s]*)(#[^)\s]*)?\)")
 
 project = "minicluster"
@@ -41,6 +44,7 @@ html_title = f"minicluster {release}"
 html_static_path = ["_static", MERMAID]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_search_scorer = str(DOCS / "search_order.js")
 html_show_copyright = False
 # -- in a text is an option, not a dash
 smartquotes = False
@@ -65,6 +69,14 @@ def link_files(_: Sphinx, name: str, source: list[str]) -> None:
     source[0] = LINK.sub(absolute, source[0])
 
 
+def add_searched_words(_: Sphinx, name: str, source: list[str]) -> None:
+    """Give a page the words by which people search it, below its heading. They aren't shown."""
+    words = [f"! {word}" for word, page in SEARCHED.items() if page == name]
+    if words:
+        heading, text = source[0].split("\n", 1)
+        source[0] = f"{heading}\n\n```{{index}} {', '.join(words)}\n```\n{text}"
+
+
 def show_examples(_: Sphinx, __: click.Context, lines: list[str]) -> None:
     """Show the examples of a command's help as code: sphinx-click makes lines of prose of them."""
     if "| Examples:" in lines:
@@ -76,4 +88,5 @@ def show_examples(_: Sphinx, __: click.Context, lines: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Connect the hooks."""
     app.connect("source-read", link_files)
+    app.connect("source-read", add_searched_words)
     app.connect("sphinx-click-process-description", show_examples)
