@@ -105,10 +105,11 @@ class Pod:
                     "sh",
                     f"{Path(__file__).parent}/pod.sh",
                     *self._user,
-                    "sh",
+                    *self._environment,
+                    "/bin/sh",
                     f"{MOUNT}/minicluster/entrypoint.sh",
                 ],
-                env={**self.environment, **pod},
+                env={"PATH": PATH, **pod},
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -121,6 +122,11 @@ class Pod:
         rename = f"echo {NAME}-{self.index} >/proc/sys/kernel/hostname"
         enter = ["nsenter", f"--net=/run/netns/{self.namespace}", "unshare", "--uts", "sh", "-c"]
         return [*enter, f'{rename} && exec "$@"', "sh"] if self.namespace else []
+
+    @property
+    def _environment(self) -> list[str]:
+        """The words before a command, whose environment leads no tool of ours astray."""
+        return ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in self.environment.items())]
 
     @property
     def _user(self) -> list[str]:
@@ -170,13 +176,12 @@ class Pod:
         """Return the words that run a command in the pod."""
         enter = ["nsenter", "--target", str(self.first), *(["--user"] if MAP_ROOT else []), "--mount", "--pid"]
         enter += ["--net", "--uts"] if self.namespace else []
-        return [*enter, *self._user, *words]
+        return [*enter, *self._user, *self._environment, *words]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the pod, as `kubectl exec` does."""
         return subprocess.run(
             self.entered(*words),
-            env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -205,4 +210,4 @@ class Pod:
     @property
     def ready(self) -> bool:
         """Whether the startup probe passes."""
-        return self.run("sh", f"{MOUNT}/minicluster/ready.sh").returncode == 0
+        return self.run("/bin/sh", f"{MOUNT}/minicluster/ready.sh").returncode == 0

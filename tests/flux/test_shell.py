@@ -27,7 +27,7 @@ NO_PMIX = "minicluster: -o pmi=pmix does not work, "
 def shown(cluster: Cluster, show: str, ways: dict[str, str], options: str = "") -> dict[str, str]:
     """Return the output of each way to start a job, used in the pod."""
     script = f". {MOUNT}/flux-view.sh\n{lines(show, ways, options)}"
-    done = cluster.lead.run("sh", "-c", script)
+    done = cluster.lead.run("/bin/sh", "-c", script)
     assert done.returncode == 0, done.stderr
     return said(done.stdout, ways)
 

@@ -69,6 +69,9 @@ def start(words: list[str]) -> int:
 def submit(words: list[str]) -> int:
     """Act as `flux run` and `flux submit --watch`: run the command in the environment that the options describe."""
     env = dict(os.environ)
+    # minicluster.lua does this
+    for name in [name for name in env if name.startswith("MINICLUSTER_PYTHON") and name != "MINICLUSTER_PYTHONPATH"]:
+        env[name.removeprefix("MINICLUSTER_")] = env.pop(name)
     while words and words[0].startswith("-"):
         option = words.pop(0)
         if option in VALUES:

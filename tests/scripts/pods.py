@@ -132,7 +132,10 @@ class Pod:
                 path = self.home / folder / file
                 # the memory of the test's own machine decides nothing, and is not touched
                 its = text.replace(" /sys/fs/cgroup\n", f" {self.root}/cgroup\n")
-                path.write_text(its.replace(" /dev/shm\n", f" {self.root}/shm\n"))
+                its = its.replace(" /dev/shm\n", f" {self.root}/shm\n")
+                # the image's own tools are in one folder
+                its = its.replace(" *:/usr/bin:*)", f" *:{self.root}/bin:*)")
+                path.write_text(its.replace(":}/usr/bin:/bin", f":}}{self.root}/bin"))
                 path.chmod(0o555 if folder == "minicluster" else 0o440)
 
     def command(self, name: str, text: str) -> None:

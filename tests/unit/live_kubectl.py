@@ -34,6 +34,8 @@ case " $* " in
   if [ -e "$folder/refused" ]; then cat "$folder/refused" >&2; exit 1; fi
   while [ "$1" != -- ]; do shift; done
   shift
+  # that of the container
+  if [ "$1" = /bin/sh ] && [ -e "$folder/sh" ]; then shift; set -- "$folder/sh" "$@"; fi
   [ ! -e "$folder/relay" ] || . "$folder/relay"
   "$@"
   code=$?

@@ -21,6 +21,8 @@ FAILURES, IGNORED_FAILURES = (
     "batch.kubernetes.io/job-index-failure-count",
     "batch.kubernetes.io/job-index-ignored-failure-count",
 )
+#: Begins a text of ours for a pod's /bin/sh: the PATH of an image may name its application alone (pod/view/world.sh)
+FIND_TOOLS = "PATH=${PATH:+$PATH:}/usr/bin:/bin; "
 #: Exit codes of pods that were told to stop, killed, or lost when their Kubernetes node restarted: the Job's
 #: podFailurePolicy replaces them
 REPLACED_CODES = (pod_status.STOP_CODE, 137, 255)

@@ -36,17 +36,24 @@ def why_no_pod(kube: KubePort, job: str) -> str:
 
 
 def why_failed(kube: KubePort, job: KubernetesJob, lead: Pod | None) -> tuple[str, str] | None:
-    """Return how a Job ended, and why. If it failed, the reason is from its pod's log, if the user may read that."""
+    """Return how a Job ended, or ends, and why; None for one that lives.
+
+    If it failed, the reason is from its pod's log, if the user may read that.
+    """
     # Kubernetes sees the end of a container before that of its pod
     has_failed = lead and (lead.phase == "Failed" or (lead.exit_code and not lead.is_replaced))
     pod = job.failed_pod or (lead.name if lead and has_failed else "")
-    if not (job.end and job.end[0] == "Failed" and pod):
+    ends = bool(lead and pod and not (job.end or lead.is_replaced or lead.is_leaving or lead.kept_by))
+    if not ends and not (job.end and job.end[0] == "Failed" and pod):
         return job.end
     try:
         log = b"".join(kube.within(SECONDS).log(pod, tail=LOG_LINES)).decode(errors="replace")
     except KubernetesError:
         log = ""
-    why = words.of_log(lines.split(log)) or job.end[1]
+    why = words.of_log(lines.split(log))
+    if not job.end:
+        return ("Ending", f"{why}: Kubernetes ends the Job") if why else None
+    why = why or job.end[1]
     if lead and lead.name == pod and lead.reason.startswith("OOMKilled") and words.MEMORY not in why:
         why = f"{why} ({words.MEMORY})"
     return "Failed", why

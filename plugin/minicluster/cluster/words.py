@@ -21,13 +21,18 @@ END_REASONS = {
 }
 #: Lines of a log that are Flux's or ours, not the work's
 AROUND = re.compile(
-    r"minicluster(-jobs?)?: |flux-\w+: |\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME"
+    r"minicluster(-jobs?)?: |flux-\w+: |\S*: warning: setlocale: "
+    r"|\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME"
 )
 OUR_LINE = re.compile(
     r"minicluster: (.*(?:failed with exit code|check failed|did not start|died|there is no |can't be|is set and ).*)"
 )
 #: What a command of Flux says of a job that it could not submit
 REFUSED = re.compile(r"flux-(?:run|submit|alloc|batch|bulksubmit): ERROR: (?:\[Errno \d+\] )?(.*)")
+#: What the shell of Flux says when it can't run, or can't run the work
+SHELL_ERROR = re.compile(r"\d+\.\d+s: flux-shell\[\d+\]: (?:stderr|ERROR|FATAL): (.*)")
+#: What we say of a snippet
+SNIPPET = re.compile(r"[\w-]+\.sh failed with exit code \d+")
 #: An error in the log of the lead's broker, or one before there is a log
 ERROR = re.compile(r"(?:.*[\w-]+\.(?:err|crit|alert|emerg)\[0\]: |(?=flux-start: error ))(.+)")
 WORK = re.compile(r"minicluster: the job failed with exit code (\d+)")
@@ -86,12 +91,22 @@ def of_log(lines: Iterable[str]) -> str:
         return (unfit or _with_error(ours[-1], found)) if ours else ""
     code = f"{work[1]} ({MEMORY})" if work[1] == KILLED else work[1]
     refused = [match[1] for line in found if (match := REFUSED.match(line))]
-    own = refused or [line for line in found if not AROUND.match(line)]
+    own = refused or _own(found) or [match[1] for line in found if (match := SHELL_ERROR.match(line))]
     return f"the work failed with exit code {code}" + (f": {cut(own[-1], LINE_CHARACTERS)}" if own else "")
 
 
+def _own(lines: Iterable[str]) -> list[str]:
+    """Return the lines that are the work's."""
+    return [line for line in lines if not AROUND.match(line)]
+
+
 def _with_error(said: str, lines: Iterable[str]) -> str:
-    """Return what our last line says; of a broker that did not start with Flux's first error: others follow from it."""
+    """Return what our last line says, with the last line of a snippet, or with Flux's first error if it did not start.
+
+    Other errors follow from the first.
+    """
+    if SNIPPET.fullmatch(said):
+        return ": ".join([said, *(cut(line, LINE_CHARACTERS) for line in _own(lines)[-1:])])
     if "did not start" not in said:
         return said
     errors = (match[1] for line in lines if (match := ERROR.match(line)))

@@ -3,12 +3,14 @@
 import click
 
 from minicluster import streams
+from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.commands import options
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.run import run
 from minicluster.live.running import find_running_node
 
-SHELL = '. "$0/flux-view.sh"; if command -v bash >/dev/null; then exec bash; fi; exec sh'
+#: Takes the folder of Flux
+SHELL = f'. "$0/flux-view.sh"; shell=$({FIND_TOOLS}command -v bash); exec "${{shell:-/bin/sh}}"'
 
 
 @click.command("shell")
@@ -32,4 +34,4 @@ def command(name: str, namespace: str, context: str, node: str, no_wait: bool) -
     """
     kubernetes = Kubernetes(context, namespace)
     found = find_running_node(kubernetes, name, node, streams.say, waits=not no_wait)
-    return run(kubernetes, found, ["sh", "-c", SHELL, found.home])
+    return run(kubernetes, found, ["/bin/sh", "-c", SHELL, found.home])

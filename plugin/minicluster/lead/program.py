@@ -11,7 +11,10 @@ from minicluster.pod import programs, without_comments
 #: Folder of the programs; they may import those of the pods
 SENT = Path(__file__).parent / "sent"
 _BOOT = """\
-import json, sys, types
+import os, sys
+# modules of the image in PYTHONPATH hide none of Python's own
+sys.path.insert(0, os.path.dirname(os.__file__))
+import json, types
 for name, text in json.loads(sys.stdin.readline()):
     module = sys.modules.setdefault(name, types.ModuleType(name))
     exec(compile(text, name, "exec"), vars(module))

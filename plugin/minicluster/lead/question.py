@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.cluster.pods import Pod
+from minicluster.cluster.pods import FIND_TOOLS, Pod
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import ask
 from minicluster.lead.program import BOOT
 
 #: Prints a JSON list: the settings of the lead's pod, and what Flux knows. Takes BOOT, and the program
 QUESTION = (
-    'printf "[" && cat "$MINICLUSTER_HOME/minicluster/agent.json" && printf "," && '
+    FIND_TOOLS + 'printf "[" && cat "$MINICLUSTER_HOME/minicluster/agent.json" && printf "," && '
     '"$MINICLUSTER_HOME/bin/flux" python -c "$0" && printf "]"'
 )
 #: The words that run it in the lead's pod
-QUESTION_WORDS = ("sh", "-c", QUESTION, BOOT)
+QUESTION_WORDS = ("/bin/sh", "-c", QUESTION, BOOT)
 
 #: Returns what QUESTION prints in a pod, or raises SilentError
 Question = Callable[[Pod], str]

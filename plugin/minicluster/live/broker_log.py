@@ -1,13 +1,16 @@
 """The log of a node's broker, which is in files of its pod (pod/start/broker.sh)."""
 
 from minicluster.cluster.hosts import Host
+from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.errors import StateError
 from minicluster.lead.ask import SilentError, ask
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.running import absence
 
 #: Prints the files, the older one first. Takes the folder of Flux
-PRINT_FILES = 'for file in broker.log.old broker.log; do cat "$0/config/run/$file" 2>/dev/null || true; done'
+PRINT_FILES = (
+    f'{FIND_TOOLS}for file in broker.log.old broker.log; do cat "$0/config/run/$file" 2>/dev/null || true; done'
+)
 
 
 def read(cluster: Cluster, host: Host) -> str:
@@ -22,7 +25,7 @@ def read(cluster: Cluster, host: Host) -> str:
             why = absence(cluster.kubernetes, host, job, node)[0] if job else f"{host} has no pod"
             raise StateError(f"the log of its broker can't be read: {why}")
         try:
-            found = ask(cluster.kubernetes, node.pod, "log of a broker", ("sh", "-c", PRINT_FILES, node.home))
+            found = ask(cluster.kubernetes, node.pod, "log of a broker", ("/bin/sh", "-c", PRINT_FILES, node.home))
         except SilentError as error:
             raise StateError(f"the log of its broker can't be read: {error.reason}") from None
     if not found:

@@ -19,7 +19,7 @@ from minicluster import streams
 from minicluster.cluster.find import broker_pods
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.node import Node
-from minicluster.cluster.pods import read_all_pods
+from minicluster.cluster.pods import FIND_TOOLS, read_all_pods
 from minicluster.errors import StateError
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.lead.ask import program_words
@@ -35,7 +35,9 @@ from minicluster.tool import CommandError
 #: Prints what the first path is, and then what has the name of the third word in it: folder, file or nothing. Says when
 #: tar is missing, or the second path is no folder. With a fourth word a folder is made if there is nothing, and the
 #: reason comes last if that fails
-FIND_TARGET = """\
+FIND_TARGET = (
+    f"{FIND_TOOLS}\n"
+    + """\
 command -v tar >/dev/null || { echo tarless; exit; }
 [ -z "$4" ] || [ -e "$1" ] || why=$(mkdir -p "$1" 2>&1) || { echo "unmade $why"; exit; }
 [ -d "$2" ] || echo homeless
@@ -43,8 +45,9 @@ for path in "$1" "$1/$3"; do
   if [ -d "$path" ]; then echo folder; elif [ -e "$path" ]; then echo file; else echo nothing; fi
 done
 """
+)
 #: Runs tar with words that are not translated
-TAR = ("sh", "-c", 'LC_ALL=C.UTF-8 exec tar "$@"', "sh")
+TAR = ("/bin/sh", "-c", f'{FIND_TOOLS}unset TAR_OPTIONS; LC_ALL=C.UTF-8 exec tar "$@"', "sh")
 BROKEN = "the connection to the pod broke: run it again"
 
 
@@ -182,7 +185,16 @@ class _Place:
 
         With ``makes`` a folder is made if nothing is there. Raises StateError.
         """
-        words = ("sh", "-c", FIND_TARGET, "sh", self.path, posixpath.dirname(self.path), name, "1" if makes else "")
+        words = (
+            "/bin/sh",
+            "-c",
+            FIND_TARGET,
+            "sh",
+            self.path,
+            posixpath.dirname(self.path),
+            name,
+            "1" if makes else "",
+        )
         try:
             text = self.kubernetes.kubectl(*self.node.pod.exec_words(), *words)
         except CommandError as error:

@@ -2,6 +2,8 @@
 
 import re
 
+from minicluster.cluster.pods import FIND_TOOLS
+
 #: The line with the process id, so that a signal finds the command
 BEGIN_LINE = re.compile(rb"^minicluster-process (\d+)\n", re.MULTILINE)
 #: Comes with the exit code: without it the connection broke while the command ran
@@ -9,7 +11,8 @@ END_MARK = b"\x1eminicluster-end "
 END_LINE = re.compile(END_MARK + rb"(\d+)\n")
 #: Runs a command, between the marks. `fed` then reads to the end of the input: kubectl ends when all of it is read
 START = (
-    """sh -c 'echo "minicluster-process $$" >&2; exec "$@"' sh "$@"; code=$?; """
+    """/bin/sh -c 'echo "minicluster-process $$" >&2; exec "$@"' sh "$@"; code=$?; """
+    f"{FIND_TOOLS}"
     r"""printf '\036minicluster-end %d\n' $code >&2; [ "$0" != fed ] || cat >/dev/null 2>&1; exit $code"""
 )
 #: Lines by which kubectl ends; those of a command may look the same

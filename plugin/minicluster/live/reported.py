@@ -88,7 +88,7 @@ def ask_jobs(kubernetes: KubePort, lead: Pod, most: int = SHOWN_JOBS) -> tuple[l
 
     Also return how many it no longer has, and how many earlier ones. Raises what `ask` raises.
     """
-    text = ask.ask(kubernetes, lead, "jobs", ("sh", "-c", ASK, BOOT, str(most)))
+    text = ask.ask(kubernetes, lead, "jobs", ("/bin/sh", "-c", ASK, BOOT, str(most)))
     *rows, last = (json.loads(line) for line in lines.split(text))
     return _by_id(rows), int(last["purged"]), int(last["earlier"])
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from minicluster.cluster.node import Node
+from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.input import Input
 from minicluster.live.kubectl_words import EXEC_FAILED, START
@@ -16,7 +17,9 @@ from minicluster.live.piped import Ours, Piped, Told, Written, code_of, failure,
 from minicluster.tool import text
 
 #: Sends a signal to a process and all that descends from it. `ends` gives them 5 s: first the process may end the rest
-SEND_SIGNAL = r"""
+SEND_SIGNAL = (
+    FIND_TOOLS
+    + r"""
 pairs= all=" $2 " found=1
 for stat in /proc/[0-9]*/stat; do
   { read -r line <"$stat"; } 2>/dev/null || continue
@@ -38,6 +41,7 @@ for second in 1 2 3 4 5; do
 done
 kill -s KILL $all 2>/dev/null || exit 0
 """
+)
 
 
 def run(kubernetes: Kubernetes, node: Node, words: Sequence[str], ours: Ours | None = None) -> int:
@@ -66,10 +70,10 @@ def run_program(
 def _piped(kubernetes: Kubernetes, node: Node, words: Sequence[str], ours: Ours) -> int:
     def signal_words(name: str, process: str) -> list[str]:
         ends = "" if name == "INT" else "ends"
-        return kubernetes.words(*node.pod.exec_words(), "sh", "-c", SEND_SIGNAL, "sh", name, process, ends)
+        return kubernetes.words(*node.pod.exec_words(), "/bin/sh", "-c", SEND_SIGNAL, "sh", name, process, ends)
 
     is_fed = isinstance(ours.stdin, int) or ours.stdin.is_fed
-    start = ("sh", "-c", START, "fed" if is_fed else "own")
+    start = ("/bin/sh", "-c", START, "fed" if is_fed else "own")
     return Piped(kubernetes.words(*node.pod.exec_words("--stdin"), *start, *words), signal_words, ours).run()
 
 

@@ -19,7 +19,7 @@ from minicluster.outage import OUTAGE_SECONDS, Outage
 from minicluster.streams import Say
 
 #: Runs a command with one stream for its output and its errors: those of kubectl stay apart
-MERGED = ("sh", "-c", 'exec "$@" 2>&1', "sh")
+MERGED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
 #: Seconds until a lead that did not answer is asked again
 LEAD_RETRY_SECONDS = 0.5
 

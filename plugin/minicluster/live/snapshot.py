@@ -61,7 +61,7 @@ def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnaps
     Raises StatusError, ToolError.
     """
     found = with_reasons(kubernetes, find(kubernetes, name))
-    if found.job and found.job.end:
+    if found.job:
         ended = replace(found.job, end=why_failed(kubernetes, found.job, found.pods.get(0)))
         found = found._replace(job=ended)
     with refusals(NEEDED_RIGHTS):

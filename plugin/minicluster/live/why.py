@@ -67,7 +67,7 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
         lead = found.pods[0]
         try:
             with refusals():
-                text = ask.ask(kubernetes, lead, "why of a job", ("sh", "-c", ASK, BOOT, job))
+                text = ask.ask(kubernetes, lead, "why of a job", ("/bin/sh", "-c", ASK, BOOT, job))
         except ask.SilentError as error:
             state = state_of_silent_lead(lead, error.reason)
     if state:

@@ -19,7 +19,7 @@ def job_answer(kube: KubePort, name: str, job: str) -> dict[str, Any]:
         found = find(kube, name)
         if 0 not in found.pods:
             raise ChoiceError(f"{name} has no lead now: what the page shows is all that is known")
-        known = json.loads(ask.ask(kube, found.pods[0], "job of a picture", ("sh", "-c", ASK, BOOT, job)))
+        known = json.loads(ask.ask(kube, found.pods[0], "job of a picture", ("/bin/sh", "-c", ASK, BOOT, job)))
     except (MiniClusterError, ValueError) as error:
         return {"error": str(error)}
     if "error" in known or not known["job"]:

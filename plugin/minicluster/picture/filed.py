@@ -64,7 +64,7 @@ def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
 def _ask(kube: KubePort, found: Found, most: int, timeline: Timeline) -> str:
     """Let the lead tell what it knows; return its status. Raises what `ask` raises."""
     reader = Reader(timeline)
-    text = ask.ask(kube, found.pods[0], "picture", ("sh", "-c", ASK, BOOT, str(most), "once"))
+    text = ask.ask(kube, found.pods[0], "picture", ("/bin/sh", "-c", ASK, BOOT, str(most), "once"))
     for line in lines.split(text):
         reader.take(json.loads(line), time.time())
     return reader.status

@@ -57,7 +57,14 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
         ),
         (
             "sh: nosuchtool: not found\nminicluster: pre.sh failed with exit code 127\n",
-            "pre.sh failed with exit code 127",
+            "pre.sh failed with exit code 127: sh: nosuchtool: not found",
+        ),
+        (
+            "bash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\nflux-job: No job output found\n"
+            "0.1s: flux-shell[0]: stderr: flux-shell: liblua5.3.so.0: cannot open shared object file\n"
+            "<3>broker.err[0]: rc3.0: bash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\n"
+            "minicluster: the job failed with exit code 127\n",
+            "the work failed with exit code 127: flux-shell: liblua5.3.so.0: cannot open shared object file",
         ),
         (
             START + "GPU 0: ok\nno GPU 1\nminicluster: mini-0: its check failed: no GPU 1\n",

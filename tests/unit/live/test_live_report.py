@@ -72,7 +72,7 @@ def test_jobs_asks_the_lead_while_it_runs(kubectl: Kubectl) -> None:
     (kubectl.folder / "rows").write_text("".join(json.dumps(each) + "\n" for each in [*ROWS, NO_MORE]))
     done = kubectl.run("jobs", "mini", "-o", "json")
     assert (done.code, [json.loads(line) for line in done.out.splitlines()], done.err) == (0, ROWS, "")
-    assert kubectl.asked()[-1].startswith("exec mini-0-x --container=mini --stdin -- sh -c ")
+    assert kubectl.asked()[-1].startswith("exec mini-0-x --container=mini --stdin -- /bin/sh -c ")
     (kubectl.folder / "rows").write_text(json.dumps(NO_MORE))
     assert kubectl.run("jobs", "mini") == Done(0, "", say("no jobs in mini"))
 

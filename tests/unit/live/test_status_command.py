@@ -31,7 +31,7 @@ def test_status_asks_for_the_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_pat
         f"{given} get pods --selector=app.kubernetes.io/instance=mini,app.kubernetes.io/component=broker "
         "--ignore-not-found --output=json --request-timeout=10s",
         f"{given} get job mini --ignore-not-found --output=json --request-timeout=10s",
-        f"{given} exec mini-0-x --container=mini --stdin -- sh -c {question.QUESTION} {question.BOOT}",
+        f"{given} exec mini-0-x --container=mini --stdin -- /bin/sh -c {question.QUESTION} {question.BOOT}",
         f"{given} get deployment mini-services --ignore-not-found --output=json --request-timeout=10s",
     ]
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_kubectl import Kubectl
+from live_kubectl import Kubectl, lead
 from minicluster.live.why import Reason, job_in_words
+from status_samples import ended, job
 
 JOB = {
     "id": "f1",
@@ -157,3 +158,13 @@ def test_an_unknown_job_is_refused_by_name(kubectl: Kubectl, found: object, erro
     answers(kubectl, found)
     said = kubectl.run("why", "mini", "f1;ls")
     assert (said.code, said.out, said.err) == (1, "", f"minicluster: {error}\n")
+
+
+def test_why_names_what_the_image_lacks_before_kubernetes_has_ended_the_job(tmp_path: Path) -> None:
+    kubectl = Kubectl(tmp_path)
+    state = {**ended(127), "phase": "Running"}
+    kubectl.has(job=job(), pods={"items": [lead(tmp_path, state)]})
+    said = "there is no cp in this image (PATH /opt:/usr/bin:/bin): use one that has the usual tools, or busybox"
+    (tmp_path / "logs").write_text(f"minicluster: {said}\n")
+    done = kubectl.run("why", "mini")
+    assert done.out.splitlines()[0] == f"mini is Ending: {said}: Kubernetes ends the Job"

@@ -92,7 +92,7 @@ class PictureLead:
         self.kube = FakeKube(has={"job": kubernetes_job(), "pods": pods}, commands=[self._run])
 
     def _run(self, words: Sequence[str]) -> Any:
-        if words[0] == "sh":
+        if words[0] == "/bin/sh":
             return FakeChannel(json.dumps(self.answers.get(words[-1], {"error": "no id"})).encode())
         talk = TellingChannel()
         self._all.append(talk)

@@ -18,14 +18,15 @@ def home(tmp_path: Path) -> Path:
     for version in ("1", "2"):
         folder = tmp_path / "configmap" / f"..{version}"
         folder.mkdir(parents=True)
-        shutil.copy(programs()["start.sh"], folder)
+        for name in ("start.sh", "world.sh"):
+            shutil.copy(programs()[name], folder)
         (folder / "me.sh").write_text(PROGRAM.replace("1", version))
         (folder / "other").write_text(f"other {version}\n")
         (folder / "agent.json").write_text(version)
         for file in folder.iterdir():
             file.chmod(0o555)
     (tmp_path / "configmap" / "..data").symlink_to("..1")
-    for name in ("start.sh", "me.sh", "other", "agent.json"):
+    for name in ("start.sh", "world.sh", "me.sh", "other", "agent.json"):
         (tmp_path / "configmap" / name).symlink_to(f"..data/{name}")
     return tmp_path
 

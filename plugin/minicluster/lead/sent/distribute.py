@@ -27,7 +27,7 @@ FILEMAP = (("filemap", "map", "-T"), ("filemap", "unmap", "-T"))
 #: A folder with the lead's mark is the lead's own, on a volume. There the files are already, and must not be replaced
 #: while the lead's broker has them mapped
 EXTRACT = """\
-folder=$1 key=$2
+folder=$1 key=$2 PATH=${PATH:+$PATH:}/usr/bin:/bin
 shift 2
 [ ! -e "$folder/.$key" ] || exit 0
 said=$({ mkdir -p -- "$folder" && flux "$@" "$key" -C "$folder"; } 2>&1) && exit
@@ -85,7 +85,7 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
         if code:
             last = said.strip().rpartition("\n")[2] or "flux failed"
             return [f"{hosts[0]}: {last}"]
-        code, said = run("exec", "-n", "-l", "-d", "/", "-r", ranks, "sh", "-c", EXTRACT, "sh", folder, key, *get)
+        code, said = run("exec", "-n", "-l", "-d", "/", "-r", ranks, "/bin/sh", "-c", EXTRACT, "sh", folder, key, *get)
         return (failures(said, hosts) or [f"flux exec: exit code {code}"]) if code else []
     except OSError as error:
         return [f"{hosts[0]}: {error.filename}: {error.strerror}"]

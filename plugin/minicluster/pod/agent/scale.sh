@@ -6,4 +6,5 @@ set -eu
 unset FLUX_URI FLUX_KVS_NAMESPACE
 # shellcheck source=/dev/null
 . "$MINICLUSTER_HOME/minicluster/flux-view.sh"
+our_world
 exec "$mc_flux" python "$mc_files/scale.py" "$mc_files/agent.json" "$@"

@@ -22,17 +22,28 @@ run_broker() {
 
 # with the WORDS of flux: becomes a broker.
 start_flux() {
+  # Flux runs its rc files in it, which a fish or a csh can't read
+  set_aside SHELL
   # in flux-core 0.82 the attribute hostname took the place of the variable
-  FLUX_FAKE_HOSTNAME=$mc_host PATH=$PATH:$mc_rc_bin
+  FLUX_FAKE_HOSTNAME=$mc_host PATH=$PATH:$mc_rc_bin SHELL=$mc_shell
   # one heap for the threads of the lead's broker: with one for each it would take half as much memory again
   [ "$mc_role${MALLOC_ARENA_MAX:-}" != lead ] || export MALLOC_ARENA_MAX=1 MINICLUSTER_ARENAS=1
   # for remains.py
   MINICLUSTER_BROKER=$mc_run
-  export FLUX_FAKE_HOSTNAME PATH MINICLUSTER_BROKER
+  export FLUX_FAKE_HOSTNAME PATH SHELL MINICLUSTER_BROKER
   # a file for each start, and the one before: so a broker that starts again and again fills no disk
   [ ! -e "$mc_broker_log" ] || mv -f "$mc_broker_log" "$mc_broker_log.old"
   [ "$mc_role$mc_log_file" != worker1 ] || exec 2>>"$mc_broker_log"
   exec "$@"
+}
+
+# Prints which variables of the image or the values Flux has too, because its plugins may need them, after a comma.
+also_has() {
+  names=
+  for name in LD_LIBRARY_PATH LD_PRELOAD LD_AUDIT GLIBC_TUNABLES; do
+    eval "[ -z \"\${$name:-}\" ] || names=\"\$names\${names:+, }$name\""
+  done
+  [ -z "$names" ] || printf '%s' ", and Flux has $names of this container too: if that is why, set it in the command"
 }
 
 # Lets the broker write its log to a file. Only that of rank 0 can do so by itself; since flux-core 0.82 it writes all

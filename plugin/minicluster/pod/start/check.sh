@@ -33,17 +33,19 @@ is_fit() {
 # Becomes the check, by the rules of snippets and scripts.
 run_check() {
   exec >"$mc_state/run/check" 2>&1
+  timeout=$(command -v timeout)
   set -- "$mc_files/node-check.sh"
   read -r first <"$1" || true
   case $first in
   '#!'*) ;;
   *)
     [ -z "$mc_strict" ] || set -- -eu "$@"
-    [ -z "$mc_strict" ] || [ "$mc_shell" = sh ] || set -- -o pipefail "$@"
+    [ -z "$mc_strict" ] || [ "$mc_shell" = /bin/sh ] || set -- -o pipefail "$@"
     set -- "$mc_shell" "$@"
     ;;
   esac
-  exec timeout -s KILL "$mc_check_seconds" "$@"
+  their_world
+  exec "$timeout" -s KILL "$mc_check_seconds" "$@"
 }
 
 # On the lead: ends the Job, or if the container was killed, leaves the queue to a new pod.

@@ -48,7 +48,7 @@ begin_again() {
 run_lead() {
   while :; do
     read -r started _ </proc/uptime
-    run_broker sh "$mc_files/job.sh"
+    run_broker /bin/sh "$mc_files/job.sh"
     died=$mc_code
     tell_kills
     has_died || break

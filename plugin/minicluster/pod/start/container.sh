@@ -16,6 +16,9 @@ idle() {
   while :; do read -r _ <>"$1" || true; done
 }
 
+# shellcheck source=../view/world.sh
+. "$MINICLUSTER_HOME/minicluster/world.sh"
+our_world
 case $2 in lead | agent) [ "$JOB_COMPLETION_INDEX${MINICLUSTER_GROUP:-}" = 0 ] || idle "$MINICLUSTER_HOME/.own-$1" ;; esac
 
 # shellcheck source=shell.sh
@@ -34,6 +37,8 @@ except TimeoutError:
 
 main() {
   mc_container=$1
+  # with the values' own variables
+  their_world
   # shellcheck source=/dev/null
   if [ "$2" != service ]; then
     . "$MINICLUSTER_HOME/minicluster/flux-view.sh"
@@ -41,6 +46,7 @@ main() {
     . "$MINICLUSTER_HOME/minicluster/settings.sh"
     mc_files=$MINICLUSTER_HOME/minicluster
   fi
+  our_world
   # shellcheck source=/dev/null
   . "$mc_files/process.sh"
   if [ "$2" != service ]; then
@@ -56,6 +62,7 @@ main() {
   if [ "$2" = sidecar ] && [ -z "$mc_no_wait_socket" ]; then wait_for_broker; fi
   run_snippet "$mc_container.pre.sh"
   if [ "$2" = agent ]; then run_agent; else run_command; fi
+  our_world
   mc_result=$mc_code
   run_snippet "$mc_container.post.sh"
   [ -z "$mc_stopped" ] || exit 0
@@ -104,6 +111,7 @@ run_agent() {
 }
 
 run_command() {
+  their_world
   file=$mc_files/$mc_container.command
   if [ -e "$file" ]; then
     run "$mc_shell" "$file"

@@ -8,6 +8,9 @@
 # It starts few processes before the broker: on a Kubernetes node whose pods all start at once, each one costs time.
 set -eu
 
+# shellcheck source=../view/world.sh
+. "$MINICLUSTER_HOME/minicluster/world.sh"
+our_world
 # shellcheck source=shell.sh
 . "$MINICLUSTER_HOME/minicluster/shell.sh"
 become_bash "$@"
@@ -15,14 +18,14 @@ become_bash "$@"
 RETRY_CODE=85
 
 main() {
-  # flux puts the view's modules into PYTHONPATH; the work gets back the image's own
-  MINICLUSTER_PYTHONPATH=${PYTHONPATH:-}
-  export MINICLUSTER_PYTHONPATH
+  # with the values' own variables
+  their_world
   for file in environment time process home secrets config network memory resources archive report leave broker check \
     comeback watch lead worker; do
     # shellcheck source=/dev/null
     . "$MINICLUSTER_HOME/minicluster/$file.sh"
   done
+  our_world
   mc_group=${MINICLUSTER_GROUP:-}
   if [ "$JOB_COMPLETION_INDEX$mc_group$mc_joins" = 0 ]; then mc_role='lead'; else mc_role='worker'; fi
   mc_host=$mc_name${mc_group:+-$mc_group}-$JOB_COMPLETION_INDEX
@@ -51,7 +54,7 @@ main() {
   note_gpus
   note_locations
   make_resources || {
-    warn "the resource set R can't be made: see the lines above"
+    warn "the resource set R can't be made: see the lines above$(also_has)"
     exit_with 1
   }
   version=
@@ -64,7 +67,7 @@ main() {
 
 # Makes the files that the pod's programs expect.
 prepare() {
-  [ "$mc_shell" = bash ] || { mkdir -p "$mc_rc_bin" && ln -sf "$SHELL" "$mc_rc_bin/bash"; }
+  [ "$mc_shell" != /bin/sh ] || { mkdir -p "$mc_rc_bin" && ln -sf "$mc_shell" "$mc_rc_bin/bash"; }
   ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
   ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"
   ln -sf minicluster/flux-view.sh "$MINICLUSTER_HOME/flux-view.sh"

@@ -49,7 +49,7 @@ lead() {
     warn "the instance was shut down before its job ended"
   else
     show_errors
-    warn "the broker did not start, exit code $mc_code"
+    warn "the broker did not start, exit code $mc_code$(also_has)"
   fi
   exit_with "$((mc_code ? mc_code : 1))"
 }

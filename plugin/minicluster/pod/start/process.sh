@@ -43,9 +43,11 @@ run_snippet() {
   # the output, for on_exit; the services' pod has no folder for it
   mc_said=$MINICLUSTER_HOME/.said-${mc_container:-runner}
   (: >"$mc_said") 2>/dev/null || mc_said=/dev/null
+  their_world
   # shellcheck source=/dev/null
   if [ -n "$mc_quiet" ]; then . "$mc_files/$1" >"$mc_said" 2>&1; else . "$mc_files/$1"; fi
   set -eu
+  our_world
   if [ -n "${BASH_VERSION:-}" ]; then set +E +o pipefail; fi
   mc_snippet=
 }
@@ -55,6 +57,7 @@ run_snippet() {
 on_exit() {
   code=$?
   trap - EXIT
+  our_world
   [ -n "$mc_snippet" ] || exit "$code"
   if [ "$code" != 0 ]; then
     [ -z "$mc_quiet" ] || tail -n 5 "$mc_said" >&3

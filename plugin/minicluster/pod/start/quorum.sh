@@ -3,6 +3,8 @@
 # resolves. Polls for up to SECONDS.
 set -eu
 
+PATH=${PATH:+$PATH:}/usr/bin:/bin
+
 resolves() {
   if command -v getent; then getent hosts "$1"; else nslookup "$1"; fi
 } >/dev/null 2>&1

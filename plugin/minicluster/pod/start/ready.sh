@@ -17,6 +17,9 @@ is_ready() {
 run=$MINICLUSTER_HOME/config/run
 # shellcheck source=/dev/null
 . "${0%/*}/settings.sh"
+# shellcheck source=../view/world.sh
+. "${0%/*}/world.sh"
+find_tools
 try=0
 until is_ready; do
   try=$((try + 1))

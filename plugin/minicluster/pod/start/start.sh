@@ -2,6 +2,17 @@
 # start.sh PROGRAM [WORD…]: starts one of our programs from a copy of the ConfigMap's files. The files of a live
 # ConfigMap change, with a new size or when newer manifests are applied, and an old program must not meet new files.
 set -eu
+# shellcheck source=../view/world.sh
+. "${0%/*}/world.sh"
+our_world
+
+tools='cp ln mkdir rm sleep'
+[ "$1" != entrypoint.sh ] || tools="$tools cat chmod date id mv sed tail timeout touch tr wc"
+for tool in $tools; do
+  command -v "$tool" >/dev/null && continue
+  echo "minicluster: there is no $tool in this image (PATH $PATH): use one that has the usual tools, or busybox" >&2
+  exit 127
+done
 
 files=$MINICLUSTER_HOME/minicluster
 if ! [ -e "$files" ]; then

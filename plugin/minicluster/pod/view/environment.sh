@@ -10,17 +10,21 @@ mc_rc_bin=$mc_state/rc-bin
 mc_told_to_stop=$MINICLUSTER_HOME/told-to-stop
 mc_socket_uri=local://$mc_run/local
 
+# shellcheck source=world.sh
+. "$mc_files/world.sh"
 # shellcheck source=/dev/null
 . "$mc_files/settings.sh"
 
 # Only flux of the view is in PATH: the view's bin/ also has a Python and other programs that must not hide the image's
-# own. The broker's substitute for a missing bash is removed: jobs must not use it.
-PATH=${PATH%":$mc_rc_bin"}
-case ":$PATH:" in
-*":$MINICLUSTER_HOME/bin:"*) ;;
-*) PATH=$MINICLUSTER_HOME/bin:$PATH ;;
-esac
-export PATH
+# own.
+find_flux() {
+  case ":${PATH-}:" in
+  *":$MINICLUSTER_HOME/bin:"*) ;;
+  *) PATH=$MINICLUSTER_HOME/bin${PATH:+:$PATH} ;;
+  esac
+  export PATH
+}
+find_flux
 
 # with LIST FOLDER: sets mc_list to the list of folders, with this one appended unless it has it.
 append_folder() { case ":$1:" in *":$2:"*) mc_list=$1 ;; *) mc_list=${1:+$1:}$2 ;; esac; }
@@ -48,7 +52,7 @@ if [ -n "$mc_view" ]; then
   if [ -z "$mc_simple" ] && [ -e "$mc_view/etc/flux/rc1.d/01-sched-fluxion" ]; then find_fluxion; fi
 else
   FLUX_PYTHONPATH_PREPEND=$mc_python_path
-  mc_flux=$(PATH=${PATH#"$MINICLUSTER_HOME/bin:"} command -v flux || true)
+  mc_flux=$(PATH=${PATH#"$MINICLUSTER_HOME/bin"} && PATH=${PATH#:} && find_tools && command -v flux || true)
 fi
 [ -z "${FLUX_PYTHONPATH_PREPEND:-}" ] || export FLUX_PYTHONPATH_PREPEND
 # an older Flux loads Fluxion by its rc1.d/, whatever broker.toml says

@@ -12,4 +12,7 @@ shutdown,idle | shutdown,diagnose)
   exit
   ;;
 esac
+# what flux runs as it is, in our environment, needs all of it; for tasks minicluster.lua gives it back
+# shellcheck disable=SC2086 # into names
+case ${1:-} in exec | proxy) ;; *) set_aside $mc_of_python ;; esac
 exec "$mc_flux" "$@"

@@ -5,7 +5,6 @@
 set -eu
 # shellcheck source=environment.sh
 . "$MINICLUSTER_HOME/minicluster/environment.sh"
-# after environment.sh, which removes the broker's substitute for bash from PATH
 # shellcheck source=shell.sh
 . "$mc_files/shell.sh"
 # shellcheck source=time.sh
@@ -16,10 +15,6 @@ main() {
   unset FLUX_FAKE_HOSTNAME
   # for the broker alone
   [ -z "${MINICLUSTER_ARENAS:-}" ] || unset MALLOC_ARENA_MAX MINICLUSTER_ARENAS
-  # the image's own PYTHONPATH, without the part that flux has added
-  PYTHONPATH=$MINICLUSTER_PYTHONPATH
-  export PYTHONPATH
-  [ -n "$PYTHONPATH" ] || unset PYTHONPATH
   check_scheduler
   : >"$mc_state/run/ready"
   undrain_nodes &
@@ -100,7 +95,7 @@ finish() {
   [ "$1" = 0 ] || ! is_over || exit "$1"
   echo "$1" >"$mc_state/run/exit-code"
   [ "$mc_hosts_count" = 1 ] ||
-    timeout 10 "$mc_flux" exec -q -r all -x 0 sh -c ": >'$mc_state/run/ended'" >/dev/null 2>&1 || true
+    timeout 10 "$mc_flux" exec -q -r all -x 0 /bin/sh -c ": >'$mc_state/run/ended'" >/dev/null 2>&1 || true
   exit "$1"
 }
 
@@ -112,9 +107,16 @@ idle() {
   done
 }
 
+# Begins the work's part, in which flux is that of the view.
+begin_work() {
+  their_world
+  find_flux
+}
+
 # Submits the command, which runs as one set of tasks.
 submit() {
   cancel_previous_work
+  begin_work
   say "$mc_submit_words"
   run_task "$mc_submit_words"
 }
@@ -130,12 +132,14 @@ cancel_previous_work() {
 
 # Runs the command on the lead: it submits its own jobs.
 launch() {
+  begin_work
   offer_bindings
   say "$mc_prefix_words launcher"
   # while the launcher runs, this file has its process id, for leave.py
   running=$mc_state/run/launcher
   code=0
-  run_task "sh -c 'echo \$\$ >\"\$0\" && exec \"\$@\"' \"\$running\" $mc_prefix_words" || code=$?
+  run_task "/bin/sh -c 'echo \$\$ >\"\$0\" && exec \"\$@\"' \"\$running\" $mc_prefix_words" || code=$?
+  our_world
   rm -f "$running"
   return "$code"
 }
@@ -172,11 +176,12 @@ batch() {
   read -r first <"$mc_files/batch" || true
   # exec: busybox' shell does not end when the redirection of a group fails
   exec 4>"$script"
-  case $first in '#!'*) ;; *) printf '#!%s\n' "$(shell_path)" >&4 ;; esac
+  case $first in '#!'*) ;; *) printf '#!%s\n' "$mc_shell" >&4 ;; esac
   cat "$mc_files/batch" >&4
   exec 4>&-
   chmod +x "$script"
   cancel_previous_work
+  begin_work
   say "$mc_batch_words"
   id=$(eval "$mc_batch_words \"\$script\"")
   "$mc_flux" job attach "$id"

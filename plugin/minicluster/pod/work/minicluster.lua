@@ -169,6 +169,18 @@ elseif bindings and path and path:sub(-#bindings - 1) == ":" .. bindings then
 end
 shell.unsetenv("MINICLUSTER_BINDINGS")
 
+-- Tasks get back what flux.sh kept from Flux's Python (world.sh), and their flux is again that of flux.sh.
+local path_with_ours
+for name, value in pairs(shell.getenv()) do
+    local own = name:match("^MINICLUSTER_(PYTHON.+)$")
+    if own and own ~= "PYTHONPATH" then
+        if not shell.getenv(own) then shell.setenv(own, value) end
+        shell.unsetenv(name)
+        path_with_ours = home .. "/bin:" .. (shell.getenv("PATH") or "")
+    end
+end
+if path_with_ours then shell.setenv("PATH", path_with_ours) end
+
 -- Instances that the job starts (batch, alloc, flux start) do the same for their programs: flux-broker of this folder
 -- starts their brokers.
 local folder = home .. "/minicluster"
