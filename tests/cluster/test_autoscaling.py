@@ -19,6 +19,7 @@ from tools.releases import Release
 #: Kubernetes' refusal of a manifest that was rendered for another size
 REFUSED = "can only be modified in tandem with"
 WAY = "uninstall mc first, or install under another name"
+LOSS = "uninstall mc first, which loses its queue, or install under another name"
 
 
 def test_an_upgrade_keeps_the_live_size_until_autoscaling_is_off(release: Release, tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def turned_on(what: str) -> str:
             {},
             [
                 ({"size": 9}, "MiniCluster mc: size is 9, maxSize 8: lower size, or install with a larger maxSize"),
-                ({"maxSize": 9}, f"maxSize can't change on the live MiniCluster mc: it is 8, asked is 9; {WAY}"),
+                ({"maxSize": 9}, f"maxSize can't change on the live MiniCluster mc: it is 8, asked is 9; {LOSS}"),
                 (
                     {"autoscaling": {**ON, "max": 9}},
                     "MiniCluster mc: autoscaling.max is 9, maxSize 8: lower it, or install with a larger maxSize",

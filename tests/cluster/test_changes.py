@@ -21,7 +21,7 @@ CHANGE = {
     "maxSize": 4,
     "containers": [{"image": "ubuntu:noble", "command": "sleep inf", "environment": {"A": "b"}}],
 }
-WAY = "uninstall mc first, or install under another name"
+WAY = "uninstall mc first, which loses its queue, or install under another name"
 
 
 @pytest.fixture(scope="module")

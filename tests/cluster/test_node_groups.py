@@ -18,7 +18,7 @@ GROUPS: list[dict[str, Any]] = [
     {"name": "spot", "size": 0, "maxSize": 2, "cores": 1},
 ]
 CHANGE = "can't change on the live MiniCluster mc:"
-WAY = "uninstall mc first, or install under another name"
+WAY = "uninstall mc first, which loses its queue, or install under another name"
 VALUES: dict[str, Any] = {"size": 1, "maxSize": 2, "groups": GROUPS, "containers": [{"command": "sleep inf"}]}
 
 

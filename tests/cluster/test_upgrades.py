@@ -150,7 +150,7 @@ def test_a_value_that_the_live_version_lacks_is_refused(
     before = State.of(release, 2)
     use(release, later, connected)
     text = release.refuse(mode, flux={"novelty": "loud"})
-    way = "it is calm, asked is loud; uninstall mc first, or install under another name"
+    way = "it is calm, asked is loud; uninstall mc first, which loses its queue, or install under another name"
     assert len(lines_with(text, f"flux.novelty can't change on the live MiniCluster mc: {way}")) == 1
     assert lines_with(release.refuse(mode, flux={"connectTimeout": "6s"}), "it is 5s, asked is 6s")
     # the default is what the cluster has

@@ -109,6 +109,13 @@ class FakeKube(Place):
         found: Object | None = self._answer("patch", {}) or None
         return found
 
+    def made(self, what: Object) -> Object:
+        """Return what is to be made, or the answer of `create KIND`."""
+        kind = what["kind"].lower()
+        self.asked.append(("create", kind, what["metadata"]["generateName"]))
+        found: Object = self._answer(f"create {kind}", what)
+        return found
+
     def sights(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Sight]:
         """Yield again and again until the deadline; each time something may be new."""
         self.asked.append(("sights", job, f"{every:g}"))

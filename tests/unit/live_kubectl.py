@@ -28,6 +28,7 @@ case " $* " in
 *" get workloads."*) name=workloads ;;
 *" get namespace "*) [ -e "$folder/no-namespace" ] || echo '{"kind": "Namespace"}'; exit ;;
 *" patch job "*) name=patch ;;
+*" create --dry-run=server --output=json "*) name=create ;;
 *" logs "*) name=logs ;;
 *" version "*) name=version ;;
 *" exec "*)

@@ -111,6 +111,14 @@ class Kubernetes(Place):
         after: dict[str, Any] = json.loads(text)
         return after
 
+    def made(self, what: Object) -> Object:
+        """Return an object as Kubernetes would make it; nothing is made."""
+        words = ("--dry-run=server", "--output=json", "--filename=-")
+        with _ported():
+            text = self.kubectl("create", *words, stdin=json.dumps(what), seconds=ANSWER_SECONDS)
+        after: dict[str, Any] = json.loads(text)
+        return after
+
     def sights(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Sight]:
         """Yield both at each change that two watches report, until one of them ends."""
         with ExitStack() as stack, selectors.DefaultSelector() as selector:

@@ -162,6 +162,9 @@ class KubePort(Protocol):
     def patch(self, kind: str, name: str, change: Object, manager: str, /) -> Object | None:
         """Merge a change into an object as a manager, and return it; None when its resourceVersion has changed."""
 
+    def made(self, what: Object, /) -> Object:
+        """Return an object as Kubernetes would make it, with what it adds; nothing is made."""
+
     def sights(self, job: str, labels: str, every: float = WATCH_SECONDS, /) -> Iterator[Sight]:
         """Yield a Job and its pods with these labels.
 

@@ -67,7 +67,7 @@ def scale(  # noqa: PLR0913 - one has a default
         what = f"the size of {group}" if group else "its size"
         raise ChoiceError(f"{found.name} has no autoscaler that could choose {what}: give a number")
     else:
-        _refuse_size(found.name, nodes, size)
+        _refuse_size(found.name, job, nodes, size)
         release = release_of(job)
         check_own_chart(kubernetes, release)
         if size < nodes.size and _tell_jobs(cluster, job, nodes, size, say):
@@ -96,11 +96,15 @@ def _nodes(found: Found, job: Object, group: str) -> GroupNodes:
     return by_name[group]
 
 
-def _refuse_size(name: str, nodes: GroupNodes, size: int) -> None:
+def _refuse_size(name: str, job: Object, nodes: GroupNodes, size: int) -> None:
     """Raise ToolError for a size that the chart would refuse, which takes Helm seconds to find."""
     if nodes.max_size and size > nodes.max_size:
         which = f"the maxSize of the group {nodes.name}" if nodes.name else f"the maxSize of {name}"
-        way = "install with a larger one" if nodes.name else f"`minicluster replace {name} --set maxSize={size}`"
+        if leaving.keeps_queue(job):
+            change = "" if nodes.name else f" --set maxSize={size}"
+            way = f"`minicluster replace {name}{change}` makes its Job anew with a larger one and keeps the queue"
+        else:
+            way = f"uninstall {release_of(job)} first, which loses its queue, or install under another name"
         raise ToolError(f"the size {size} is above {which}, {nodes.max_size}: lower it, or {way}")
 
 

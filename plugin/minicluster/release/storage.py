@@ -1,5 +1,6 @@
 """What a StorageClass offers: Kubernetes does not say it, so the provisioners of block storage are known by name."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from minicluster.errors import KubernetesError, StateError
@@ -29,6 +30,13 @@ ONE_NODE_PROVISIONERS = {
     "topolvm.io",
     "vpc.block.csi.ibm.io",
 }
+#: A claim that names no class
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"generateName": "minicluster-"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 
 
 class StorageClass(NamedTuple):
@@ -43,23 +51,32 @@ class StorageClass(NamedTuple):
         return self.provisioner in ONE_NODE_PROVISIONERS
 
 
-def find_class(kube: KubePort, name: str) -> StorageClass | None:
+def find_class(kube: KubePort, name: str, way: str) -> StorageClass | None:
     """Return a storage class, the default one for ""; None for a user who may not read them.
 
-    Raises StateError when there is none, KubernetesError.
+    ``way`` is how a person names one. Raises StateError when there is none, KubernetesError.
     """
     try:
         items = kube.select(CLASSES)["items"]
     except KubernetesError as error:
-        if error.is_forbidden:
-            return None
-        raise
+        if not error.is_forbidden:
+            raise
+        if not name and _lacks_default(kube):
+            raise StateError(f"there is no default storage class for the volumes: give {way}") from None
+        return None
     found = {_read(each) for each in items if (each["metadata"]["name"] == name if name else _is_default(each))}
     names = ", ".join(sorted(each["metadata"]["name"] for each in items)) or "none"
     if not found:
         what = f"no storage class {name}" if name else "no default storage class"
-        raise StateError(f"there is {what} for the volumes: give SIZE@CLASS; there are {names}")
+        raise StateError(f"there is {what} for the volumes: give {way}; there are {names}")
     return min(found)
+
+
+def _lacks_default(kube: KubePort) -> bool:
+    """Return whether Kubernetes gives a claim that names no class none, to a user who may not read the classes."""
+    with suppress(KubernetesError):  # the install says what is wrong
+        return not kube.made(CLAIM)["spec"].get("storageClassName")
+    return False
 
 
 def _read(item: Object) -> StorageClass:

@@ -113,10 +113,11 @@ def refuse(installed: Installed, name: str, defaults: Mapping[str, str]) -> None
     for path, was, asked in changes(installed.was, installed.asked, defaults):
         hint = f"{installed.hint}; " if installed.hint else ""
         replace = f"`minicluster replace {name}` makes its Job anew and keeps the queue; or " if is_kept else ""
+        loss = "," if is_kept else ", which loses its queue,"
         group = _changed_groups(installed, name) if path.startswith("groups[") else ""
         change = f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}"
         raise SpecError(
-            f"{group or change}; {hint}{replace}uninstall {installed.release} first, or install under another name"
+            f"{group or change}; {hint}{replace}uninstall {installed.release} first{loss} or install under another name"
         )
 
 

@@ -62,6 +62,16 @@ def test_a_change_returns_the_object_unless_somebody_else_has_changed_it(world: 
     assert kube.patch("job", "mini", {}, "me") is None
 
 
+def test_what_would_be_made_is_told_or_refused(world: Kubectl, kube: Kubernetes) -> None:
+    what = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"generateName": "a-"}}
+    world.has(create={**what, "spec": {"storageClassName": "near"}})
+    assert kube.made(what) == {**what, "spec": {"storageClassName": "near"}}
+    world.has(create=FORBIDDEN.format("roles", "create"))
+    with pytest.raises(RefusedError) as caught:
+        kube.made(what)
+    assert caught.value.is_forbidden
+
+
 def test_a_command_has_its_input_its_streams_and_its_exit_code(kube: Kubernetes) -> None:
     words = ("sh", "-c", 'read -r line; echo "<$line>"; echo no >&2; exit 3')
     with closing(kube.run("mini-0-x", "mini", words, has_input=True)) as channel:

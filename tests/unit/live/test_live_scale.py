@@ -64,10 +64,23 @@ def test_scale_upgrades_the_release_with_the_chart_of_the_package(kubectl: Kubec
     assert kubectl.run("scale", "mini", "7") == Done(1, "", say("size is 7: lower it"))
 
 
-def test_scale_refuses_a_size_above_the_largest_without_helm(kubectl: Kubectl) -> None:
+@pytest.mark.parametrize(
+    ("values", "way"),
+    [
+        ({}, "uninstall mini first, which loses its queue, or install under another name"),
+        (
+            {"state.capacity": "1Gi"},
+            "`minicluster replace mini --set maxSize=9` makes its Job anew with a larger one and keeps the queue",
+        ),
+    ],
+    ids=str,
+)
+def test_scale_refuses_a_size_above_the_largest_without_helm(
+    kubectl: Kubectl, values: dict[str, str], way: str
+) -> None:
     kubectl.tool("helm", HELM)
-    kubectl.has(configmap=None)
-    said = "the size 9 is above the maxSize of mini, 8: lower it, or `minicluster replace mini --set maxSize=9`"
+    kubectl.has(job=job(**values), configmap=None)
+    said = f"the size 9 is above the maxSize of mini, 8: lower it, or {way}"
     assert kubectl.run("scale", "mini", "9") == Done(1, "", say(said))
     assert not (kubectl.folder / "helm.asked").exists()
 

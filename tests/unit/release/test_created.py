@@ -2,12 +2,13 @@
 
 import json
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from fake_kube import FakeKube, forbidden
+from fake_kube import FakeKube, away, forbidden
 from minicluster.errors import StateError, ToolError
-from minicluster.live.creation import remark, with_storage
+from minicluster.live.creation import create, remark, with_storage
 from minicluster.release import created, helm
 from minicluster.release.contents import Contents, contents
 from minicluster.release.created import Created, Keep, command_line, value_words
@@ -105,20 +106,54 @@ def storage(name: str, provisioner: str, *, is_default: bool = False) -> dict[st
     return {"metadata": {"name": name, "annotations": notes}, "provisioner": provisioner}
 
 
+WAY = "--keep 1Gi@CLASS"
 NEAR, FAR = storage("near", "rancher.io/local-path", is_default=True), storage("far", "nfs.csi.k8s.io")
 
 
 def test_a_class_is_found_by_its_name_or_as_the_default() -> None:
     kube = FakeKube(has={CLASSES: [FAR, NEAR]})
-    assert find_class(kube, "") == StorageClass("near", "rancher.io/local-path")
-    assert find_class(kube, "far") == StorageClass("far", "nfs.csi.k8s.io")
+    assert find_class(kube, "", WAY) == StorageClass("near", "rancher.io/local-path")
+    assert find_class(kube, "far", WAY) == StorageClass("far", "nfs.csi.k8s.io")
     with pytest.raises(
-        StateError, match=r"^there is no storage class no for the volumes: give SIZE@CLASS; there are far, near$"
+        StateError, match=r"^there is no storage class no for the volumes: give --keep 1Gi@CLASS; there are far, near$"
     ):
-        find_class(kube, "no")
+        find_class(kube, "no", WAY)
     with pytest.raises(StateError, match=r"^there is no default storage class for the volumes: .* there are none$"):
-        find_class(FakeKube(has={CLASSES: []}), "")
-    assert find_class(FakeKube(has={CLASSES: forbidden("storageclasses")}), "") is None
+        find_class(FakeKube(has={CLASSES: []}), "", WAY)
+
+
+def test_a_user_who_may_not_read_classes_is_told_at_once_that_there_is_no_default() -> None:
+    has = {CLASSES: forbidden("storageclasses")}
+    with pytest.raises(StateError) as caught:
+        find_class(FakeKube(has=has), "", WAY)
+    assert str(caught.value) == "there is no default storage class for the volumes: give --keep 1Gi@CLASS"
+    assert find_class(FakeKube(has=has), "far", WAY) is None
+    given = {"spec": {"storageClassName": "near"}}
+    for answer in (given, forbidden("persistentvolumeclaims")):
+        assert find_class(FakeKube(has=has | {"create persistentvolumeclaim": answer}), "", WAY) is None
+
+
+AUTOSCALES = Created("demo", most=4, autoscales=True)
+
+
+def test_a_user_who_may_not_make_roles_is_told_before_anything_is_installed() -> None:
+    kube = FakeKube(has={"create role": forbidden("roles")})
+    with pytest.raises(StateError) as caught:
+        create(kube, AUTOSCALES, None, print, print)
+    assert kube.helms == []
+    assert str(caught.value) == (
+        "--autoscale needs the right to create Roles, which the ClusterRole edit has not: ask for admin in this "
+        "namespace, or leave it out and change the size by `minicluster scale demo SIZE`"
+    )
+    # an administrator has given the agent its rights, or a file may say so
+    for there, other in (
+        (kube, replace(AUTOSCALES, sets=["autoscaling.rbac=false"])),
+        (kube, replace(AUTOSCALES, autoscales=False)),
+        (FakeKube(has={"create role": away()}), AUTOSCALES),
+        (FakeKube(), AUTOSCALES),
+    ):
+        create(there, other, None, print, print)
+        assert there.helms
 
 
 @pytest.mark.parametrize(

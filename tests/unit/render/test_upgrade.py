@@ -18,6 +18,7 @@ OLDER = ROOT / "tests" / "cluster" / "older"
 Cluster = Callable[..., MiniClusterModel]
 MUTABLE = ["global", "size", "minSize", "services", "flux.bursting.expose", "agent.periodSeconds"]
 WAY = "uninstall rel first, or install under another name"
+LOSS = "uninstall rel first, which loses its queue, or install under another name"
 SPEC: dict[str, Any] = {
     "size": 2,
     "maxSize": 4,
@@ -202,7 +203,7 @@ def test_a_change_of_an_immutable_value_is_refused(
     with pytest.raises(SpecError) as caught:
         cluster_of({}, name="mc", **handed(was=was, asked=asked))
     assert str(caught.value).startswith(message)
-    assert str(caught.value).endswith(f"; {WAY}")
+    assert str(caught.value).endswith(f"; {LOSS}")
 
 
 @pytest.mark.parametrize("kept", ["state.capacity", "state.claimName", "archive.path"])
@@ -274,5 +275,7 @@ def test_each_default_is_recorded_by_path_and_text() -> None:
 
 def test_a_refusal_has_what_the_chart_found_about_a_change_in_place() -> None:
     installed = upgrade.Installed("flux", {"a": "1"}, {"a": "2"}, {}, [], "Kubernetes 1.36 can change it")
-    with pytest.raises(SpecError, match=r"asked is 2; Kubernetes 1\.36 can change it; uninstall flux first, or "):
+    with pytest.raises(
+        SpecError, match=r"asked is 2; Kubernetes 1\.36 can change it; uninstall flux first, which loses its queue, or "
+    ):
         upgrade.refuse(installed, "mc", {})
