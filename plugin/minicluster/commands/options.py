@@ -1,6 +1,7 @@
 """Options that several commands have, and the types of their values."""
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -74,7 +75,25 @@ class Words(click.Command):
         if missing:
             raise click.UsageError(missing, ctx)
         ctx.meta[WORDS_KEY] = words
-        return super().parse_args(ctx, own)
+        # the parser takes words away
+        given = list(own)
+        try:
+            return super().parse_args(ctx, own)
+        except click.UsageError as error:
+            if words or isinstance(error, click.BadParameter) or not (others := self._words_of_another(ctx, given)):
+                raise
+            where = f"{ctx.command_path} … -- {shlex.join(others)}"
+            raise click.UsageError(f"put -- before the command: `{where}`", ctx) from None
+
+    def _words_of_another(self, ctx: click.Context, own: list[str]) -> list[str]:
+        """Return the words from the first on that is neither an option nor an argument of ours."""
+        parser = self.make_parser(ctx)
+        parser.allow_interspersed_args = False
+        try:
+            _, rest, _ = parser.parse_args(own)
+        except click.UsageError:
+            return []
+        return rest[sum(isinstance(each, click.Argument) for each in self.params) :]
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the usage, with these words at its end."""

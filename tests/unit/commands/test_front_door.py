@@ -170,7 +170,12 @@ WRONG: list[tuple[str, int, str]] = [
     ("burst values a b --root-values values", 1, "kubectl get service: the answer is not JSON: Expecting value: "
      "line 1 column 1 (char 0)"),
     ("run", 2, "there is nothing to run: give a command after --, or values with one"),
-    ("run hostname", 2, "Got unexpected extra argument (hostname); see `minicluster run --help`"),
+    *(
+        (f"run {words}", 2, f"put -- before the command: `minicluster run … -- {work}`; see `minicluster run --help`")
+        for words, work in (("-N 2 hostname -f", "hostname -f"), ("hostname", "hostname"), ("a -N 2", "a -N 2"))
+    ),
+    ("run -f", 2, "Option '-f' requires an argument; see `minicluster --help`"),
+    ("run a -- b", 2, "Got unexpected extra argument (a); see `minicluster run --help`"),
     ("run -N 0 -- a", 2, "Invalid value for '-N' / '--nodes': 0 is not in the range x>=1; see `minicluster run "
      "--help`"),
     ("run --timeout 5 -- a", 2, "Invalid value for '--timeout': '5' is not a duration: write it with units, as 90s, "

@@ -142,7 +142,7 @@ GAVE_UP = "mini in namespace lab: gave up after 0.5 s"
 OVER = f"Complete: {END}: said why"
 FAILED = "the container mini of pod mini-0-x failed with exit code 7"
 LOST = "Failed: the work failed with exit code 7: no input"
-HELD = "Suspended: Kueue's queue q: no quota"
+HELD = "Suspended: Kueue's queue q: no quota (R)"
 SUSPENDED = """Suspended: the Job is suspended: `kubectl patch job mini --type=merge -p '{"spec":{"suspend":false}}'` \
 resumes it"""
 READY = "`minicluster wait mini` returns when it is ready"
@@ -162,7 +162,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "jobs": [],
     },
     "held": {
-        "status": ("Suspended", "Kueue's queue q: no quota", None),
+        "status": ("Suspended", "Kueue's queue q: no quota (R)", None),
         "wait": f"{GAVE_UP}: {HELD}",
         "wait for the end": f"{GAVE_UP}: {HELD}",
         "logs": f"there is no log: {HELD}",

@@ -59,7 +59,7 @@ def test_the_status_of_the_sdk_has_the_reasons_of_events_and_of_kueue() -> None:
     held = namespace(suspended(queue="q"))
     held.has["workloads.kueue.x-k8s.io"] = [workload(("QuotaReserved", "False", "no quota"))]
     shown = mini(held).status()
-    assert (shown["state"], shown["why"]) == ("Suspended", "Kueue's queue q: no quota")
+    assert (shown["state"], shown["why"]) == ("Suspended", "Kueue's queue q: no quota (R)")
 
 
 def test_an_end_without_an_exit_code_has_the_reason_from_the_log() -> None:
