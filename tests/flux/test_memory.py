@@ -30,7 +30,7 @@ def guarded(make: Make) -> Cluster:
     cluster = make({**QUIET, "flux": {"memoryReserve": "512Mi"}}, {"cores": 8})
     set_limit(cluster)
     cluster.start().wait_for_ready()
-    for name, text in (("take", TAKE), ("batch", f"#!/bin/sh\nflux run {away(130)}\n")):
+    for name, text in (("take", TAKE), ("batch", f"#!/bin/sh\nflux run {away(250)}\n")):
         assert not cluster.lead.run("sh", "-c", 'echo "$0" >"$1"', text, f"/tmp/{name}").returncode
     return cluster
 
@@ -70,15 +70,46 @@ def has_taken(cluster: Cluster, mib: int) -> bool:
 def test_the_job_ends_whose_processes_have_left_it_also_in_a_batch(make: Make) -> None:
     cluster = guarded(make)
     flux = cluster.lead.flux
-    beside, left = (flux("submit", *shlex.split(away(mib))).strip() for mib in (50, 90))
+    beside, left = (flux("submit", *shlex.split(away(mib))).strip() for mib in (150, 200))
     batch = flux("batch", "-n1", "/tmp/batch").strip()
-    until(lambda: all(has_taken(cluster, mib) for mib in (50, 90, 130)))
+    until(lambda: all(has_taken(cluster, mib) for mib in (150, 200, 250)))
     take(cluster, GIB - (500 << 20))
-    jobs = [batch, left, beside]
+    jobs = [batch, left]
     until(lambda: all(end_of(cluster, job) for job in jobs))
-    assert [end_of(cluster, job)["type"] for job in jobs] == ["memory"] * 3
+    assert [end_of(cluster, job)["type"] for job in jobs] == ["memory"] * 2
     ended = re.findall(r"job (\S+) took .* where flux.memoryReserve keeps 512 MiB", cluster.lead.log)
     assert ended == [job.replace("ƒ", "f") for job in jobs]
+    # now what is short is not the third one's
+    until(lambda: drained(cluster))
+    assert flux("jobs", "-n", "-o", "{state}", beside) == "RUN\n"
+
+
+def drained(cluster: Cluster) -> dict[str, str]:
+    """Return the reasons of the drained ranks."""
+    done = cluster.lead.run(f"{MOUNT}/bin/flux", "python", f"{MOUNT}/minicluster/state.py")
+    return dict(json.loads(done.stdout)["drained"])
+
+
+def test_a_node_whose_memory_is_no_job_s_takes_no_jobs_until_it_is_free(make: Make) -> None:
+    cluster = guarded(make)
+    lead = cluster.lead
+    assert not lead.run("sh", "-c", "head -c 400M /dev/zero >/dev/shm/mine").returncode
+    job = lead.flux("submit", "sleep", "inf").strip()
+    take(cluster, 560 << 20)
+    why = "400 MiB of /dev/shm belong to no job"
+    until(lambda: drained(cluster) == {"0": f"its memory is short: {why}"})
+    assert lead.flux("jobs", "-n", "-o", "{state}", job) == "RUN\n"
+    waits = lead.flux("submit", "true").strip()
+    assert not lead.run("rm", "/dev/shm/mine").returncode
+    take(cluster, 160 << 20)
+    assert lead.run(f"{MOUNT}/bin/flux", "job", "attach", waits).returncode == 0
+    assert drained(cluster) == {}
+    assert lead.flux("jobs", "-n", "-o", "{state}", job) == "RUN\n"
+    told = [line for line in lead.log.splitlines() if "memory" in line]
+    assert told == [
+        f"minicluster: memory is short, {why}: no job is ended, and the node takes no more until that is free",
+        "minicluster: memory is free again: the node takes jobs",
+    ]
 
 
 #: Leaves a file, a segment, and a process without a parent. Words: a name, and what ends the task

@@ -12,6 +12,8 @@ from minicluster.live.snapshot import StatusSnapshot
 NONE_UP = "the group {} has no node up"
 #: How the lead begins to say that a node stays out (pod/queue/state.py)
 CHECK_FAILED = "its check failed: "
+#: How a node begins to say that it takes no jobs until memory is free that is no job's (pod/queue/state.py)
+MEMORY_SHORT = "its memory is short: "
 #: Seconds after which a broker should have joined
 LATE_SECONDS = 60
 

@@ -13,7 +13,7 @@ from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.live.document import document
-from minicluster.live.lacking import CHECK_FAILED
+from minicluster.live.lacking import CHECK_FAILED, MEMORY_SHORT
 from minicluster.live.lookup import find, refusals
 from minicluster.live.reported import ASK
 from minicluster.live.snapshot import take_snapshot
@@ -47,7 +47,7 @@ def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
     for kind, verb in (("missing", "is missing"), ("drained", "takes no jobs")):
         for one in found[kind] or ():
             way = f"minicluster flux {name} -- resource undrain {one['ranks']}" if kind == "drained" else ""
-            own = one["reason"].startswith((OUR_PREFIX, CHECK_FAILED))
+            own = one["reason"].startswith((OUR_PREFIX, CHECK_FAILED, MEMORY_SHORT))
             yield Reason(f"{name}-{one['ranks']} {verb}: {one['reason']}", "" if own else way)
     for one in found["containers"] if nodes else ():
         yield Reason(f"the container {one['name']} of {one['ranks']} fails: {one['reason']}")

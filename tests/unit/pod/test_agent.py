@@ -103,11 +103,12 @@ def test_the_agent_does_not_undrain_what_somebody_else_drained(mc: Setup) -> Non
     assert mc.flux.drained == {1: "broken", 2: "minicluster: the pod was told to stop"}
 
 
-def test_a_node_whose_check_failed_is_no_room_until_it_has_no_pod(mc: Setup) -> None:
+@pytest.mark.parametrize("reason", ["its check failed: no GPU", "its memory is short: 4 GiB of /dev/shm"])
+def test_an_unfit_node_is_no_room_until_it_has_no_pod(mc: Setup, reason: str) -> None:
     mc.kube.size = 3
     mc.flux.online = {0, 1}
     mc.flux.used = {0: (1, 0)}
-    mc.flux.drained = {2: "its check failed: no GPU", 7: "its check failed: no GPU"}
+    mc.flux.drained = {2: reason, 7: reason}
     mc.flux.submit(1, nodes=2)
     mc.at(0, 10)
     assert mc.flux.done == [("undrain", "7"), ("resize", 3, 4)], "another one is asked for"

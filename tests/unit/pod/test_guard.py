@@ -172,21 +172,22 @@ class Lead(FakeFlux):
 def test_the_job_with_most_of_the_memory_ends_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], job: Start
 ) -> None:
-    write(tmp_path, "v2", LIMIT, LIMIT - RESERVE + 1)
+    write(tmp_path, "v2", LIMIT, 400 << 20)
+    monkeypatch.setattr(guard, "outside", lambda _: 0)
     (tmp_path / "local-0").touch()
     lead = Lead({}, set())
     for name, module in modules(lead).items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delenv("FLUX_URI", raising=False)
     small, large = job(FIRST, 1 << 20), job(SECOND, 300 << 20)
-    epilog = Epilog(tmp_path, is_own=True)
-    assert guard.end_largest(guard.memory_of(tmp_path), RESERVE, "demo-3", tmp_path, epilog)
+    memory, epilog = guard.memory_of(tmp_path), Epilog(tmp_path, is_own=True)
+    guard.Guard(memory, 1700 << 20, "demo-3", tmp_path, epilog).look()
     assert large.wait(30) == 0
     assert small.poll() is None
     assert os.environ.pop("FLUX_URI") == f"local://{tmp_path}/local-0"
     [told] = lead.done
     why = (
-        r"took 3\d\d(\.\d)? MiB of 2 GiB on demo-3, where flux\.memoryReserve keeps 512 MiB: "
+        r"took 3\d\d(\.\d)? MiB of 2 GiB on demo-3, where flux\.memoryReserve keeps 1.7 GiB: "
         r"it ended before the kernel would end all of the container"
     )
     assert re.fullmatch(why, told.pop("note"))

@@ -57,11 +57,12 @@ def run(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, *words: str, clock: Clo
 def test_the_undrainer_undrains_our_ranks_once_their_pod_is_gone(
     flux: FakeFlux, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flux.drained = {1: TOLD, 2: "bad DIMM", 3: TOLD, 4: "minicluster: scaling down", 5: ""}
+    short = "its memory is short: 4 GiB of /dev/shm belong to no job"
+    flux.drained = {0: short, 1: TOLD, 2: "bad DIMM", 3: short, 4: "minicluster: scaling down", 5: ""}
     flux.online = {0, 1, 2}
     run(flux, monkeypatch)
     assert flux.done == [("undrain", "3,4")]
-    assert flux.drained == {1: TOLD, 2: "bad DIMM", 5: ""}
+    assert flux.drained == {0: short, 1: TOLD, 2: "bad DIMM", 5: ""}
 
 
 def test_a_node_that_was_out_gets_jobs_once_its_check_has_succeeded(

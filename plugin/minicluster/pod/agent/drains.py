@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Collection, Container
 
 from offers import undrain
-from state import CHECK_REASON, Nodes, to_idset
+from state import CHECK_REASON, MEMORY_REASON, Nodes, to_idset
 
 #: The reason of the agent's drains. After a restart, the agent or a new lead undrains these nodes
 SHRINK_REASON = "minicluster: scaling down"
@@ -36,10 +36,11 @@ def drain(handle: Any, ranks: Collection[int]) -> None:
 def undrain_ours(handle: Any, nodes: Nodes, gone: Container[int], leaving: Container[int] = ()) -> None:
     """Undrain the ranks that were drained with SHRINK_REASON, but for those that have no pod now or are ``leaving``.
 
-    Of those whose check failed, the ones without a pod: the check of the next pod decides whether it is a node.
+    Of those whose check failed, or whose memory was short, the ones without a pod: the next pod decides.
     Raises OSError.
     """
     stays = [rank for rank, reason in nodes.drained.items() if reason == SHRINK_REASON and rank not in gone]
     ours = [rank for rank in stays if rank not in leaving]
-    out = [rank for rank, reason in nodes.drained.items() if reason.startswith(CHECK_REASON) and rank in gone]
+    unfit = (CHECK_REASON, MEMORY_REASON)
+    out = [rank for rank, reason in nodes.drained.items() if reason.startswith(unfit) and rank in gone]
     undrain(handle, ours + out)

@@ -26,18 +26,20 @@ from offers import undrain
 from recorder import Ends, keep_records
 from recovery import recover
 from requeue import serve
-from state import CHECK_REASON, OWN_REASON, parse_idset
+from state import CHECK_REASON, MEMORY_REASON, OWN_REASON, parse_idset
 
 #: Seconds between a look after a change and the next one, because job-list may learn of the change later; doubled each
 #: time without a change, up to the period
 AGAIN_SECONDS, LOOK_SECONDS = 1.0, 60.0
 #: Flux tells the time of a drain in whole seconds
 EXACT_SECONDS = 1.0
+#: The reasons of drains that end with the pod
+POD_REASONS = (OWN_REASON, MEMORY_REASON)
 
 
-def our_drains(status: Mapping[str, Any], reason: str = OWN_REASON) -> dict[int, float]:
+def our_drains(status: Mapping[str, Any], reasons: tuple[str, ...] = POD_REASONS) -> dict[int, float]:
     """Return the ranks that we drained for a reason that begins so, and when."""
-    ours = [(ranks, each) for ranks, each in status["drain"].items() if each["reason"].startswith(reason)]
+    ours = [(ranks, each) for ranks, each in status["drain"].items() if each["reason"].startswith(reasons)]
     return {rank: each["timestamp"] for ranks, each in ours for rank in parse_idset(ranks)}
 
 
@@ -57,7 +59,7 @@ def gone_ranks(drains: Mapping[int, float], online: Container[int], connections:
 
 
 def replaced_ranks(handle: Any) -> list[int]:
-    """Return the ranks that we drained under a previous lead, because they left or the agent was scaling down.
+    """Return the ranks that we drained under a previous lead, because they left, or had no memory, or were to go.
 
     They have new pods: a broker ends with its lead, and a pod that was told to stop does not start again.
     """
@@ -74,7 +76,7 @@ def look(handle: Any, connections: Connections) -> bool:
     status = handle.rpc("resource.status", nodeid=0).get()
     drains, online = our_drains(status), set(parse_idset(status["online"]))
     gone = gone_ranks(drains, online, connections, time.time()) if drains else []
-    undrain(handle, [*gone, *(online & our_drains(status, CHECK_REASON).keys())])
+    undrain(handle, [*gone, *(online & our_drains(status, (CHECK_REASON,)).keys())])
     # nothing tells of the end of a broker that was never online
     return not drains.keys() - gone <= online
 

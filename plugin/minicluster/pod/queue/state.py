@@ -19,6 +19,8 @@ from offers import list_modules
 OWN_REASON = "minicluster: "
 #: Those of nodes that stay out, because their check failed (check.sh)
 CHECK_REASON = "its check failed: "
+#: Those of nodes whose memory is short without a job that has it (guard.py)
+MEMORY_REASON = "its memory is short: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
 #: Files with the problems of other programs, a line for each

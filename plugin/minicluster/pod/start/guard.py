@@ -3,7 +3,7 @@
 FOLDER is /sys/fs/cgroup, RESERVE what jobs must leave of the container's limit, in bytes, and RUN the broker's run
 folder. ``own`` says that /dev/shm is this container's alone. With a reserve it ends the job that has most of the
 memory, by an exception of the type `memory`, before the kernel ends the container. What runs outside of jobs is left
-alone.
+alone: where what is short is no job's, the node takes no more jobs until it is free.
 Runs with the Python of the Flux view, 3.8 or later; it stays in memory, so it imports little.
 """
 
@@ -14,10 +14,11 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple, Sequence
+from typing import Mapping, NamedTuple, Sequence
 
 from epilog import Epilog
-from node_jobs import jobs, largest, resident, taken
+from node_jobs import Jobs, jobs, largest, most, outside, resident, taken
+from node_state import FluxNode, Held
 from node_words import f58, say, size
 from processes import send_to_all
 
@@ -25,6 +26,8 @@ from processes import send_to_all
 LOOK_POLL_SECONDS, FREE_SECONDS = 0.2, 5.0
 #: Pause between two looks for what ended jobs have left
 EPILOG_SECONDS = 1.0
+#: How many times as long as a judgement the pause after it is, while the node takes no jobs: so 5 % of a core at most
+JUDGE_FACTOR = 20
 
 
 class Memory(NamedTuple):
@@ -65,66 +68,93 @@ def memory_of(folder: Path) -> Memory:
     return Memory(*old, ("total_active_file", "total_inactive_file"))
 
 
-def wait_for_end(pids: Sequence[int]) -> None:
-    """Wait until processes have ended, so that their memory is free."""
-    end = time.monotonic() + FREE_SECONDS
-    while time.monotonic() < end and any(map(resident, pids)):
-        time.sleep(LOOK_POLL_SECONDS / 10)
+class Guard:
+    """Decides what becomes of a shortage of memory."""
 
+    def __init__(self, memory: Memory, reserve: int, host: str, run: Path, epilog: Epilog) -> None:
+        """With what `main` knows."""
+        self.memory, self.reserve, self.host, self.epilog = memory, reserve, host, epilog
+        self.node = FluxNode(run)
+        #: The bytes that were short when the node was drained, 0 while it isn't; until when not to judge again
+        self.drained = 0
+        self.next_judgement = 0.0
 
-def end_largest(memory: Memory, reserve: int, host: str, run: Path, epilog: Epilog) -> bool:
-    """End the job that has most of the memory; say whether there was one. Raises OSError."""
-    found = jobs()
-    if not found:
-        return False
-    shared, _ = epilog.shared(found)
-    job = largest(found, shared)
-    # at once, since it takes more while it is told
-    send_to_all(found[job], signal.SIGSTOP)
-    took = min(taken(found[job], shared.get(job, 0)), memory.limit())
-    why = (
-        f"took {size(took)} of {size(memory.limit())} on {host}, where flux.memoryReserve keeps "
-        f"{size(reserve)}: it ended before the kernel would end all of the container"
-    )
-    say(f"job {f58(job)} {why}")
-    try:
-        raise_exception(run, job, why)
-    except (OSError, StopIteration) as error:
-        say(f"Flux could not be told of job {f58(job)}: {error}")
-    finally:
-        # what it has started meanwhile, too
-        last = jobs().get(job, []) + found[job]
-        send_to_all(last, signal.SIGKILL)
-        wait_for_end(last)
-    return True
+    def look(self) -> None:
+        """End a job, or let the node take no more, if the memory is short. Raises OSError."""
+        is_short = self.memory.is_short_of(self.reserve)
+        begin = time.monotonic()
+        if (is_short or self.drained) and begin >= self.next_judgement:
+            self.judge() if is_short else self.lift()
+            end = time.monotonic()
+            self.next_judgement = end + JUDGE_FACTOR * (end - begin) if self.drained else 0.0
 
+    def judge(self) -> None:
+        """End the job that has most of the memory, unless what is short is held by none. Raises OSError."""
+        found = jobs()
+        shared, rest = self.epilog.shared(found)
+        held, needed = self.held(found, shared, rest), self.reserve - self.memory.left(self.memory.cached())
+        if needed <= 0:
+            return
+        job = largest(found, shared) if found else 0
+        took = taken(found[job], shared.get(job, 0)) if found else 0
+        could_help = most(found, shared) >= needed
+        if could_help and (took > held.all or needed > self.reserve / 2):
+            self.end(job, found[job], took)
+        elif not self.drained and self.node.drain(held.why):
+            self.drained = needed
+            say(f"memory is short, {held.why}: no job is ended, and the node takes no more until that is free")
 
-def raise_exception(run: Path, job: int, why: str) -> None:
-    """Have Flux end a job, and say why. Raises OSError, StopIteration."""
-    import flux
+    def lift(self) -> None:
+        """Let the node take jobs again when as much is free beyond the reserve as was short. Raises OSError."""
+        free = self.memory.left(self.memory.cached()) - self.reserve
+        if free >= self.drained and self.node.undrain():
+            self.drained = 0
+            say("memory is free again: the node takes jobs")
 
-    os.environ["FLUX_URI"] = f"local://{next(run.glob('local*'))}"
-    handle: Any = flux.Flux()
-    handle.rpc("job-manager.raise", {"id": job, "type": "memory", "severity": 0, "note": why}).get()
+    def held(self, found: Jobs, shared: Mapping[int, int], rest: int) -> Held:
+        """Return what is no job's of the memory that is taken. Raises OSError."""
+        used = self.memory.limit() - self.memory.left(self.memory.cached())
+        processes = outside({pid for pids in found.values() for pid in pids})
+        return Held(rest, processes, max(0, used - most(found, shared) - rest - processes))
+
+    def end(self, job: int, pids: Sequence[int], took: int) -> None:
+        """End a job by name, with all that it has started. Raises OSError."""
+        # at once, since it takes more while it is told
+        send_to_all(pids, signal.SIGSTOP)
+        limit = self.memory.limit()
+        why = (
+            f"took {size(min(took, limit))} of {size(limit)} on {self.host}, where flux.memoryReserve keeps "
+            f"{size(self.reserve)}: it ended before the kernel would end all of the container"
+        )
+        say(f"job {f58(job)} {why}")
+        try:
+            self.node.end_job(job, why)
+        finally:
+            # what it has started meanwhile, too
+            last = [*jobs().get(job, []), *pids]
+            send_to_all(last, signal.SIGKILL)
+            end = time.monotonic() + FREE_SECONDS
+            while time.monotonic() < end and any(map(resident, last)):
+                time.sleep(LOOK_POLL_SECONDS / 10)
 
 
 def main(folder: Path, reserve: int, host: str, run: Path, is_own: bool) -> None:
     """Look until it is told to stop. Raises OSError."""
-    memory, epilog, was_short, looked = memory_of(folder), Epilog(run.parent, is_own), False, -EPILOG_SECONDS
+    memory, epilog, looked = memory_of(folder), Epilog(run.parent, is_own), -EPILOG_SECONDS
     if reserve and not memory.limit():
         sys.exit("minicluster: flux.memoryReserve: this container has no limit of memory; set resources.limits.memory")
     if not reserve:
         # nothing is in a hurry
         os.nice(10)
+    guard = Guard(memory, reserve, host, run, epilog)
     while True:
         is_short = bool(reserve) and memory.is_short_of(reserve)
-        if is_short or time.monotonic() >= looked + EPILOG_SECONDS:
+        if (is_short and not guard.drained) or time.monotonic() >= looked + EPILOG_SECONDS:
+            # what an ended job has left is nobody's fault
             epilog.look()
             looked = time.monotonic()
-            is_short = is_short and memory.is_short_of(reserve)
-        if is_short and not end_largest(memory, reserve, host, run, epilog) and not was_short:
-            say(f"what runs outside of jobs leaves {size(memory.left(memory.cached()))} of memory")
-        was_short = is_short
+        if reserve:
+            guard.look()
         time.sleep(LOOK_POLL_SECONDS if reserve else EPILOG_SECONDS)
 
 

@@ -111,6 +111,22 @@ def taken(pids: Iterable[int], shared: int = 0) -> int:
     return sum(each.all for each in found) - mapped + max(mapped, shared)
 
 
+def most(found: Jobs, shared: Mapping[int, int]) -> int:
+    """Return the most that all jobs can take together: what processes share counts for each of them."""
+    return sum(resident(pid) for pids in found.values() for pid in pids) + sum(shared.values())
+
+
+def outside(of_jobs: Container[int]) -> int:
+    """Return the memory of the container's other processes, without what they share with any."""
+    found = 0
+    for pid in (int(folder.name) for folder in PROC.glob("[0-9]*")):
+        with suppress(OSError):
+            _, used, shared, *_ = map(int, (PROC / f"{pid}/statm").read_text().split())
+            if pid not in of_jobs and used and is_here(pid):
+                found += (used - shared) * PAGE_BYTES
+    return found
+
+
 def largest(found: Jobs, shared: Mapping[int, int]) -> int:
     """Return the job that takes most of the memory, with the bytes of shared memory of each job.
 

@@ -12,14 +12,14 @@ import sys
 from typing import Any
 
 import flux
-from state import CHECK_REASON, OWN_REASON, unused_nodes
+from state import CHECK_REASON, MEMORY_REASON, OWN_REASON, unused_nodes
 
 
 def main(handle: Any, reason: str) -> None:
     """Drain this rank. The drain of a person keeps its reason. Raises OSError."""
     rank = int(handle.attr_get("rank"))
     before = unused_nodes(handle).drained.get(rank, CHECK_REASON)
-    if before != reason and before.startswith((CHECK_REASON, OWN_REASON)):
+    if before != reason and before.startswith((CHECK_REASON, MEMORY_REASON, OWN_REASON)):
         drain = {"targets": str(rank), "reason": reason, "mode": "overwrite"}
         handle.rpc("resource.drain", drain, nodeid=0).get()
 
