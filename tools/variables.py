@@ -13,7 +13,7 @@ COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 NAME = re.compile(r"\bmc_\w+")
 #: A variable is set by an assignment, by `read` and by `for`.
 SETS = re.compile(r"\b(mc_\w+)=|\bread -r ((?:\w+ )*\w+)|\bfor (mc_\w+) in\b")
-SETTING = re.compile(r'"(mc_\w+)":')
+SETTING = re.compile(r'"(mc_\w+)"')
 
 
 class Variable(NamedTuple):
@@ -38,7 +38,9 @@ def uses(text: str) -> tuple[set[str], set[str]]:
 
 def variables(package: Path) -> list[Variable]:
     """Return the variables of all scripts, by name."""
-    scripts = sorted((package / "pod").glob("*/*.sh"), key=lambda script: script.name)
+    pods = package / "pod"
+    # flux-broker stands in for a program, so its name has no ending
+    scripts = sorted([*pods.glob("*/*.sh"), *pods.glob("*/flux-broker")], key=lambda script: script.name)
     by_script = {script.name: uses(script.read_text(encoding="utf-8")) for script in scripts}
     by_script[SETTINGS] = set(SETTING.findall((package / MAKER).read_text(encoding="utf-8"))), set()
     names = {name for sets, reads in by_script.values() for name in sets | reads}

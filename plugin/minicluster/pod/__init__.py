@@ -17,8 +17,8 @@ from pathlib import Path
 
 #: Lines that are a comment alone, with the end of the line before them. Both read all programs in a millisecond
 COMMENTS = re.compile(r"\n(?:[ \t]*#[^\n]*\n)+")
-#: A docstring of one line before a statement
-DOCSTRINGS = re.compile(r'\n([ \t]+)"""[^\n]*"""(?=\n{1,2}\1\S)')
+#: A docstring of one line before a statement, and that of a module
+DOCSTRINGS = re.compile(r'\n([ \t]+)"""[^\n]*"""(?=\n{1,2}\1\S)|\A"""[^"]*"""\n+')
 
 
 def programs() -> Mapping[str, Path]:
@@ -34,7 +34,7 @@ def shipped() -> Mapping[str, str]:
 
 
 def without_comments(text: str) -> str:
-    r"""Return a program without lines that are a comment alone, and without short docstrings.
+    r"""Return a program without lines that are a comment alone, and without most docstrings.
 
     `kubectl apply` keeps all of an object in an annotation too, and annotations have 256 KiB at most.
 

@@ -168,7 +168,7 @@ def test_the_summary_names_the_scheduler_and_its_policies(
 ) -> None:
     assert state.scheduler(flux) == {"name": "sched-simple"}
     flux.schedulers = ("sched-fluxion-resource", "sched-fluxion-feasibility", "sched-fluxion-qmanager")
-    policies = {"queuePolicy": "conservative", "matchPolicy": "lonode"}
+    policies = {"queuePolicy": "easy", "matchPolicy": "lonode"}
     assert state.scheduler(flux) == {"name": "Fluxion", "version": "", **policies}
     monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
     (tmp_path / "config/run").mkdir(parents=True)

@@ -17,9 +17,9 @@ def test_lines_that_are_a_comment_alone_stay_at_home() -> None:
     assert without_comments(text) == "#!/bin/sh\necho a # b\n\nx='#'\n"
 
 
-def test_docstrings_of_one_line_stay_at_home() -> None:
-    text = 'class A:\n    """An A."""\n\n    def b(self):\n        """Return 1."""\n        return 1\n\n\n'
-    text += 'def c():\n    """C."""\n'
+def test_docstrings_of_modules_and_those_of_one_line_stay_at_home() -> None:
+    text = '"""A module.\n\nMore.\n"""\n\nclass A:\n    """An A."""\n\n    def b(self):\n        """Return 1."""\n'
+    text += '        return 1\n\n\ndef c():\n    """C."""\n'
     assert without_comments(text) == ('class A:\n\n    def b(self):\n        return 1\n\n\ndef c():\n    """C."""\n')
 
 
@@ -30,10 +30,13 @@ def test_a_program_of_python_is_the_same_without_them(name: str) -> None:
 
 
 def statements(text: str) -> str:
-    """Return a program's tree without the docstrings of functions and classes."""
+    """Return a program's tree without its docstrings."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node, clean=False) is not None:
+        if (
+            isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             node.body = node.body[1:]
     return ast.dump(tree)
 

@@ -84,7 +84,7 @@ class Notes:
                 begin = before[1] if inode == before[0] else 0 if path == self.path or before == (-1, 0) else None
                 if begin is not None:
                     file.seek(begin)
-                    yield from file.read().decode("ascii").splitlines()
+                    yield from filter(None, file.read().decode("ascii").split("\n"))
                 now = inode, file.tell()
         self.read = now
 

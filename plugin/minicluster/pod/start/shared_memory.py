@@ -121,8 +121,8 @@ def _size(path: str) -> int:
 def _segments() -> Iterator[dict[str, int]]:
     """Yield the segments (proc_sysvipc(5)); where the kernel has none, there is no file."""
     with suppress(FileNotFoundError):
-        names, *lines = (PROC / "sysvipc/shm").read_text().splitlines()
-        for line in lines:
+        names, *lines = (PROC / "sysvipc/shm").read_text().split("\n")
+        for line in filter(None, lines):
             # the permissions are octal
             yield dict(zip(names.split(), map(int, line.split())))
 
