@@ -4,6 +4,7 @@ rich draws all of it. It is imported only where a person looks: not for a pipe, 
 """
 
 import os
+import re
 import time
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple, Self
 
@@ -18,6 +19,8 @@ Tone = Literal["", "well", "waits", "wrong"]
 STYLES = {"": "", "well": "green", "waits": "yellow", "wrong": "red"}
 #: Seconds until something is looked at again
 LOOK_AGAIN_SECONDS = 0.1
+#: Stands for a space at which no line breaks
+UNBROKEN = "\0"
 #: Columns of the bar of a wait
 BAR_COLUMNS = 20
 
@@ -69,6 +72,19 @@ def well(text: str) -> Told:
 def wrong(text: str) -> Told:
     """Return a text about something that is wrong."""
     return Told(text, "wrong")
+
+
+def wrapped(line: str, width: int) -> str:
+    r"""Return a line as lines of a width that break between words, and not in a command that may be pasted.
+
+    >>> wrapped("an option: `run -N 2` says so", 12)
+    'an option:\n`run -N 2`\nsays so'
+    """
+    import textwrap  # noqa: PLC0415 - only a terminal needs it
+
+    whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", UNBROKEN), line)
+    lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace(UNBROKEN, " ")
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
@@ -132,7 +148,8 @@ class Screen:
         from rich.text import Text  # noqa: PLC0415 - see the top
 
         style = STYLES[text.tone] if isinstance(text, Told) else ""
-        self._console.print(Text.assemble((prefix, "dim"), (one_line(text), style)), soft_wrap=True)
+        told = wrapped(prefix + one_line(text), self._console.width).removeprefix(prefix)
+        self._console.print(Text.assemble((prefix, "dim"), (told, style)), soft_wrap=True)
 
     def show(self, step: Step) -> None:
         """Show a step on the line of a wait."""

@@ -1,5 +1,6 @@
 """``minicluster create``: a MiniCluster that stays, without a values file."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +68,14 @@ def command(*, namespace: str, context: str, no_wait: bool, timeout: float, prin
         if text := remark(one):
             streams.say(text)
     else:
-        create(kubernetes, one, None if no_wait else timeout, streams.say, click.echo)
+        create(kubernetes, one, None if no_wait else timeout, streams.say, _show)
+
+
+def _show(line: str) -> None:
+    """Print Helm's command line, on a terminal without its middle if it does not fit; --print-values has the values."""
+    width = streams.width()
+    words = shlex.split(line)
+    click.echo(line if not width or len(line) <= width else f"{shlex.join(words[:3])} … {shlex.join(words[-2:])}")
 
 
 def _check(nodes: int | None, most: int | None, autoscales: bool, given: Sequence[str]) -> None:

@@ -66,7 +66,7 @@ def test_the_log_of_the_work_has_the_screen_for_itself(kubectl: Kubectl) -> None
 def test_a_copy_has_a_bar_and_says_what_it_did(kubectl: Kubectl, tmp_path: Path) -> None:
     (tmp_path / "in.lj").write_bytes(b"x" * 3_000_000)
     kubectl.tool("tar", "head -c 1000000 >/dev/null; sleep 0.6; cat >/dev/null")
-    seen = run(kubectl, "copy", f"{tmp_path}/in.lj", f"mini:{tmp_path}/")
+    seen = run(kubectl, "copy", f"{tmp_path}/in.lj", f"mini:{tmp_path}/", columns=300)
     said = f"minicluster: copied {tmp_path}/in.lj to mini-0:{tmp_path}/in.lj, 3.0 MB"
     assert (seen.code, "".join(seen.last)) == (0, said)
     assert any("━" in line and line.startswith("copying") for shown in seen.screens for line in shown)
@@ -245,3 +245,22 @@ def test_status_names_the_pictures_on_a_terminal_alone(kubectl: Kubectl) -> None
     seen = run(kubectl, "status", "mini", columns=120)
     assert (seen.code, seen.last[-1]) == (0, f"minicluster: {shown}")
     assert "dashboard" not in kubectl.run("status", "mini").err
+
+
+def test_a_long_message_breaks_between_words_and_not_in_a_command(kubectl: Kubectl) -> None:
+    kubectl.has(job=job(**{"state.capacity": "1Gi"}), configmap=None)
+    assert run(kubectl, "scale", "mini", "9", columns=60).last == [
+        "minicluster: the size 9 is above the maxSize of mini, 8:",
+        "lower it, or `minicluster replace mini --set maxSize=9`",
+        "makes its Job anew with a larger one and keeps the queue",
+    ]
+
+
+@pytest.mark.parametrize("columns", [80, 600])
+def test_create_shows_the_ends_of_a_command_of_helm_that_does_not_fit(kubectl: Kubectl, columns: int) -> None:
+    kubectl.tool("helm", "exit 0")
+    [line] = run(kubectl, "create", "mini", "-N", "2", "--max", "4", "--no-wait", columns=columns).last
+    if columns == 80:
+        assert re.fullmatch(r"helm install mini … --post-renderer minicluster", line)
+    else:
+        assert re.fullmatch(r"helm install mini /\S+ .*--set-json=maxSize=4.* --post-renderer minicluster", line)
