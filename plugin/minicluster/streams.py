@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 from minicluster.errors import OutputError, UsageError, one_line
+from minicluster.pasted import Where, complete_all, completed
 from minicluster.signals import Handler, handled
-from minicluster.terminal import Screen, Step, columns, is_terminal
+from minicluster.terminal import Screen, Step, columns, is_terminal, reworded
 
 #: Tells a person something; a `Told` has more for a terminal, and a `Step` is where a wait is
 Say = Callable[[str], None]
@@ -26,6 +27,7 @@ class _Shown:
     screen: Screen | None = None
     waits = 0  #: how many go on, one in the other
     is_within_line = False  #: whether the output of the work lacks its line's end
+    where = Where()  #: what the command line is about
     lock = threading.RLock()  #: a thread may write the output of the work
 
 
@@ -34,8 +36,24 @@ def program() -> str:
     return "kubectl minicluster" if Path(sys.argv[0]).stem == "kubectl-minicluster" else "minicluster"
 
 
+def about(**where: str) -> None:
+    """Note the ``namespace`` or the ``context`` that the command line is about, for the commands in messages."""
+    _Shown.where = _Shown.where._replace(**where)
+
+
+def pasteable(found: Any) -> Any:
+    """Return a text, or a document, in which the commands are complete."""
+    return complete_all(found, _Shown.where, program())
+
+
+def pasteable_command(command: str) -> str:
+    """Return a command that is complete."""
+    return completed(command, _Shown.where, program())
+
+
 def say(text: str) -> None:
     """Tell a person something on standard error, on one line. When nobody listens, nothing happens."""
+    text = reworded(text, pasteable(text))
     with suppress(OSError), _Shown.lock:
         if is_terminal(sys.stderr):
             _show(text)

@@ -64,6 +64,15 @@ class Step(Told):
         return step
 
 
+def reworded(told: str, text: str) -> str:
+    """Return other words for a line, of the same kind and tone."""
+    if not isinstance(told, Told):
+        return text
+    other = str.__new__(type(told), text)
+    vars(other).update(vars(told))
+    return other
+
+
 def well(text: str) -> Told:
     """Return a text about something that is well."""
     return Told(text, "well")

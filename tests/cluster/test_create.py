@@ -48,7 +48,8 @@ def test_create_delete_and_the_command_that_it_prints_again(
     words = ("create", "mc", "--image", "a:1", "-N", "2", "--max", "8", "--cpu", "1", "--memory", "1Gi")
     made = minicluster(*words, "--set", "pod.annotations.note=a  'b'")
     assert made.code == 0, made.err
-    assert made.err.splitlines()[-1] == "minicluster: mc: Running: `minicluster status mc` shows it"
+    status = f"`minicluster status mc -n {release.namespace}`"
+    assert made.err.splitlines()[-1] == f"minicluster: mc: Running: {status} shows it"
     assert (made.out[:16], made.out.count("\n")) == ("helm install mc ", 1)
     first = release.get("job")
     [container] = first["spec"]["template"]["spec"]["containers"]
@@ -60,7 +61,7 @@ def test_create_delete_and_the_command_that_it_prints_again(
     assert first["spec"]["template"]["metadata"]["annotations"]["note"] == "a  'b'"
     taken = minicluster("create", "mc")
     where = f"namespace {release.namespace}"
-    remedy = "take another name, or remove it by `minicluster delete mc`"
+    remedy = f"take another name, or remove it by `minicluster delete mc -n {release.namespace}`"
     assert taken == Done(1, "", f"minicluster: there is a release mc in {where} already: {remedy}\n")
 
     gone = minicluster("delete", "mc")
@@ -172,7 +173,9 @@ def test_delete_removes_nothing_but_miniclusters_without_a_yes(
     (chart / "templates" / "a.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: page}}")
     release.helm.ok("install", "web", str(chart), "--namespace", release.namespace)
     assert minicluster("delete", "web") == Done(
-        1, "", "minicluster: the release web has no MiniCluster: `helm uninstall web` removes it\n"
+        1,
+        "",
+        f"minicluster: the release web has no MiniCluster: `helm uninstall web -n {release.namespace}` removes it\n",
     )
     # a chart around ours
     (chart / "charts").mkdir()
@@ -206,7 +209,8 @@ def test_a_wrong_name_or_size_is_refused_first_and_soon(minicluster: Command, re
     where = f"namespace {release.namespace}"
     near = f"there is no MiniCluster mcc in {where}: did you mean mc?"
     queue = "mc keeps no queue, so it would be lost: set state.capacity, state.claimName or archive.path at the install"
-    above = "the size 4 is above the maxSize of mc, 3: lower it, or `minicluster replace mc --set maxSize=4`"
+    way = f"`minicluster replace mc --set maxSize=4 -n {release.namespace}`"
+    above = f"the size 4 is above the maxSize of mc, 3: lower it, or {way}"
     refusals = {
         ("delete", "mcc"): near,
         ("scale", "mcc", "1"): near,

@@ -22,7 +22,8 @@ def test_the_commands_take_the_pod_of_the_group_that_is_asked_for(connected: Hel
     wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
     for node in ("gpu-1", "mc-gpu-1", "3"):
         assert "pods/log mc-gpu-1-" in minicluster("logs", "--node", node).err
-    size = "mc-spot-1 has no pod, because the size is 0: `minicluster scale mc spot=2`"
+    way = f"`minicluster scale mc spot=2 -n {release.namespace}`"
+    size = f"mc-spot-1 has no pod, because the size is 0: {way}"
     assert minicluster("shell", "--node", "spot-1") == Done(1, "", f"minicluster: {size}\n")
     assert minicluster("logs", "--node", "spot-1") == Done(1, "", f"minicluster: there is no log: {size}\n")
     assert minicluster("scale", "spot=2").code == 0

@@ -118,10 +118,7 @@ def test_keep_leaves_a_release_that_has_ended(release: Release, start: Start) ->
     end(release, 0, 7)
     ended = done(process)
     assert ended.code == 7
-    assert (
-        ended.err.splitlines()[-1]
-        == f"minicluster: mc stays: `helm uninstall mc --namespace {release.namespace}` removes it"
-    )
+    assert ended.err.splitlines()[-1] == f"minicluster: mc stays: `helm uninstall mc -n {release.namespace}` removes it"
     assert releases(release) == ["mc"]
 
 

@@ -94,4 +94,5 @@ def test_an_older_kubernetes_is_named(release: Release, copy_of_chart: Callable[
     assert template(release)["nodeSelector"] == {"pool": "big"}
     said = release.refuse(containers=[{"resources": CPUS}])
     assert "asked is 3; Kubernetes 1.99 can change it while the MiniCluster is suspended, this is v1." in said
-    assert "; `minicluster replace mc` makes its Job anew and keeps the queue; or uninstall mc first" in said
+    replace = f"`minicluster replace mc -n {release.namespace}`"
+    assert f"; {replace} makes its Job anew and keeps the queue; or uninstall mc first" in said

@@ -83,7 +83,7 @@ def test_the_value_suspend_keeps_a_cluster_suspended_until_the_user_resumes(
     assert state(asleep) == (True, "the value suspend", 1)
     refused = minicluster("flux", "mc", "--", "jobs")
     assert refused.code == 1
-    assert "mc is Suspended: by the value suspend: `helm upgrade` with suspend=false resumes it" in refused.err
+    assert "mc is Suspended: by the value suspend: an upgrade with suspend=false resumes it" in refused.err
     asleep.upgrade(suspend=False)
     asleep.running(1)
     # by both: the user's word counts

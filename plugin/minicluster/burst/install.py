@@ -147,7 +147,7 @@ def problem(target: Kubernetes, name: str, index: int) -> str:
         return of_no_pod("it has no pod", name, why_no_pod(target, name))
     pod = pod_with_reason(target, read_pod(pods[-1]))
     if pod.phase == "Pending":
-        return f"pod {pod.name} is {pod.why if pod.message else f'{pod.state}: see `kubectl describe pod`'}"
+        return f"pod {pod.name} is {pod.why if pod.message else f'{pod.state}: see `kubectl describe pod {pod.name}`'}"
     log = lines.split(target.kubectl("logs", pod.name, "--tail=40"))
     ours = [line.removeprefix(OUR_PREFIX) for line in log if line.startswith(OUR_PREFIX)]
     return f"pod {pod.name} says: {ours[-1] if ours else 'nothing'}"

@@ -37,7 +37,7 @@ class BurstRequest:
         pods = [read_pod(pod) for pod in self.kubernetes.pods(self.root.name, 0)]
         running = [pod for pod in pods if pod.phase == "Running"]
         if not running:
-            raise BurstError(f"the lead of {self.root.name} doesn't run in {self.kubernetes}: see `kubectl get pods`")
+            raise BurstError(f"the lead of {self.root.name} doesn't run in {self.kubernetes}: see the pods there")
         return flux(self.root, self.kubernetes, running[-1].name, *words)
 
     def ranks(self, *words: str) -> set[int]:
@@ -154,7 +154,7 @@ def find_certificate(request: BurstRequest, lead: Address) -> str:
         case probe.Handshake.OTHER:
             raise BurstError(
                 f"what answers at {lead} has another certificate than {request.root.name}: give the --address of its "
-                "lead; see `kubectl get service`"
+                f"lead; see the Services in {request.kubernetes}"
             )
         case probe.Handshake.NONE:
             text = f"warning: no lead answers at {lead} from here; the burst must reach it: one TCP port"

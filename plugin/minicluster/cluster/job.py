@@ -107,9 +107,12 @@ def read_deleted_job(config: Mapping[str, Any]) -> KubernetesJob | None:
         return None
     settings = json.loads(text)
     created = datetime.fromisoformat(metadata["creationTimestamp"])
+    name = metadata["name"].removesuffix("-config")
+    release = release_of({"metadata": {**metadata, "name": name}})
     end = (
         "Gone",
-        f"its Job ended and was cleaned up, or was deleted; {_way_back(config)}`helm uninstall` removes the rest",
+        f"its Job ended and was cleaned up, or was deleted; {_way_back(config)}`helm uninstall {release}` removes the "
+        "rest",
     )
     return _without_object(metadata["namespace"], created, int(settings["size"]), int(settings["max_size"]), end)
 

@@ -40,7 +40,7 @@ def _why_suspended(name: str, job: KubernetesJob) -> str:
     if job.is_asleep:
         return f"{job.why_suspended}: `minicluster flux {name} -- COMMAND` or `minicluster scale {name} SIZE` wakes it"
     if job.why_suspended and not job.queue:
-        return f"by {job.why_suspended}: `helm upgrade` with suspend=false resumes it"
+        return f"by {job.why_suspended}: an upgrade with suspend=false resumes it"
     if job.queue:
         return job.why_suspended or f"Kueue's queue {job.queue} holds it: `kubectl get workloads` says why"
     patch = '{"spec":{"suspend":false}}'

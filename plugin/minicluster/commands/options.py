@@ -124,14 +124,22 @@ curve_seed = click.option(
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+def _about(_context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Let the commands in messages name what is asked about."""
+    streams.about(**{str(parameter.name): value or ""})
+    return value
+
+
 def context(text: str = "The context of the kubeconfig; by default the current one.") -> Option:
     """Return `--context`; "" when it is not given."""
-    return click.option("--context", default="", help=text)
+    return click.option("--context", default="", callback=_about, help=text)
 
 
 def namespace(text: str, default: str | None = "", names: Sequence[str] = ("-n", "--namespace")) -> Option:
     """Return `-n`, `--namespace`."""
-    return click.option(*names, default=default, show_default=bool(default), help=text)
+    # a default that is not "" is that of manifests, which have no cluster
+    callback = None if default else _about
+    return click.option(*names, default=default, show_default=bool(default), callback=callback, help=text)
 
 
 def values(text: str, path: type[str] | click.Path = str) -> Option:

@@ -27,5 +27,6 @@ def command(name: str, namespace: str, context: str, job: str) -> None:
     kubernetes = Kubernetes(context, namespace)
     told = why.of_job(kubernetes, name, job) if job else why.of_cluster(kubernetes, name)
     for text, way in told:
-        lines = [one_line(text), *([f"  $ {one_line(way)}"] if way else [])]
+        lines = [streams.pasteable(one_line(text))]
+        lines += [f"  $ {streams.pasteable_command(one_line(way))}"] if way else []
         streams.write("".join(f"{line}\n" for line in lines).encode())

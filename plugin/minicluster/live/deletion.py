@@ -24,9 +24,7 @@ def delete(kubernetes: KubePort, name: str, seconds: float, say: Say, agree: Agr
     release = _release(kubernetes, found.name) if found else name
     there = contents.read(kubernetes, release)
     if there is None and found:
-        raise StateError(
-            f"{found.name} belongs to no Helm release: remove it as it was made, such as by `kubectl delete`"
-        )
+        raise StateError(f"{found.name} belongs to no Helm release: remove it as it was made, such as by kubectl")
     if there is None:
         raise absent(kubernetes, name, names)
     if not there.is_ours:
@@ -43,8 +41,7 @@ def delete(kubernetes: KubePort, name: str, seconds: float, say: Say, agree: Agr
         _wait_for_pods(kubernetes, cluster, seconds)
     say(f"{release} is removed from {kubernetes}")
     if there.kept:
-        option = f" -n {kubernetes.namespace}" if kubernetes.namespace else ""
-        removal = f"`kubectl delete pvc{option} {' '.join(there.kept)}`"
+        removal = f"`kubectl delete pvc {' '.join(there.kept)}`"
         say(f"kept with their data, for the next {release}: {', '.join(there.kept)}; {removal} removes them")
 
 

@@ -218,7 +218,7 @@ def failure(code: int, said: str, process: str = "") -> StateError:
     way = (
         "ask for a Role that allows it"
         if CommandError("kubectl exec", why).is_forbidden
-        else "see `minicluster status`"
+        else "see the status of the MiniCluster"
     )
     return StateError(f"{why}: {way}")
 

@@ -11,6 +11,7 @@ from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.live.lookup import Cluster
 from minicluster.live.piped import STOP_PRESSES, handle_signals
+from minicluster.pasted import Where, completed
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.streams import Say
@@ -112,6 +113,5 @@ class TemporaryRelease:
     @property
     def way_out(self) -> str:
         """Return, in words, the command that removes it."""
-        where = {"--namespace": self.kubernetes.namespace, "--kube-context": self.kubernetes.context}
-        options = "".join(f" {option} {value}" for option, value in where.items() if value)
-        return f"`helm uninstall {self.asked.name}{options}` removes it"
+        where = Where(self.kubernetes.namespace, self.kubernetes.context)
+        return f"`{completed(f'helm uninstall {self.asked.name}', where)}` removes it"

@@ -71,7 +71,9 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
         except ask.SilentError as error:
             state = state_of_silent_lead(lead, error.reason)
     if state:
-        raise StateError(f"{found.name} is {': '.join(filter(None, state))}; `minicluster jobs` may know the job")
+        raise StateError(
+            f"{found.name} is {': '.join(filter(None, state))}; `minicluster jobs {found.name}` may know the job"
+        )
     known = json.loads(text)
     if "error" in known:
         raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {found.name}` shows")

@@ -61,7 +61,7 @@ def way_back(history: Sequence[Revision], is_up: bool) -> int:
         if revision.status in GOOD:
             before = None if is_up else revision.before
             return before if before in found and before is not None else revision.number
-    raise ToolError("the release has no revision that was deployed: `helm uninstall` and install it again")
+    raise ToolError("the release has no revision that was deployed: uninstall it, and install it again")
 
 
 def read_history(kubernetes: KubePort, release: str) -> list[Revision]:

@@ -44,7 +44,7 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
     if cluster.installed:
-        upgrade.refuse(cluster.installed, name, dict(upgrade.flat(defaults.values())))
+        upgrade.refuse(cluster.installed, name, cluster.namespace, dict(upgrade.flat(defaults.values())))
     for claim in claims.load(document.get("claims")):
         claims.refuse(claim)
     return cluster

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
+from minicluster.pasted import Where, completed
 from minicluster.render import handed
 from minicluster.render.constants import FORMER_DEFAULTS, MUTABLE_JOB_FIELDS
 
@@ -107,12 +108,13 @@ def _with_default(values: Mapping[str, Any], defaults: Mapping[str, Any], path: 
     return {**values, key: _with_default(values[key], defaults[key], more) if more else defaults[key]}
 
 
-def refuse(installed: Installed, name: str, defaults: Mapping[str, str]) -> None:
+def refuse(installed: Installed, name: str, namespace: str, defaults: Mapping[str, str]) -> None:
     """Raise SpecError for the first immutable value that would change."""
     is_kept = any(installed.was.get(path) for path in ("state.capacity", "state.claimName", "archive.path"))
     for path, was, asked in changes(installed.was, installed.asked, defaults):
         hint = f"{installed.hint}; " if installed.hint else ""
-        replace = f"`minicluster replace {name}` makes its Job anew and keeps the queue; or " if is_kept else ""
+        command = completed(f"minicluster replace {name}", Where(namespace))
+        replace = f"`{command}` makes its Job anew and keeps the queue; or " if is_kept else ""
         loss = "," if is_kept else ", which loses its queue,"
         group = _changed_groups(installed, name) if path.startswith("groups[") else ""
         change = f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}"

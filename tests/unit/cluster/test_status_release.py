@@ -33,8 +33,8 @@ def config(release: str = "mini", **metadata: Any) -> dict[str, Any]:
 
 GONE = """\
 MiniCluster  mini, namespace lab, age 1h30m
-State        Gone: its Job ended and was cleaned up, or was deleted; `helm
-             uninstall` removes the rest
+State        Gone: its Job ended and was cleaned up, or was deleted;
+             `helm uninstall mini` removes the rest
 Size         4 of at most 8
 """
 
@@ -53,7 +53,7 @@ def test_status_of_a_release_that_lost_its_job_says_how_it_comes_back(kubectl: K
     assert (shown["state"], shown["why"]) == (
         "Gone",
         "its Job ended and was cleaned up, or was deleted; `minicluster replace mini` makes it anew and keeps the "
-        "queue; `helm uninstall` removes the rest",
+        "queue; `helm uninstall mini` removes the rest",
     )
     its["data"]["settings.sh"] = "mc_archive=''\nmc_state_volume=''\n"
     assert "minicluster replace" not in kubectl("mini", "-o", "json", **NONE, configmap=its).stdout

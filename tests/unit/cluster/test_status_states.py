@@ -101,8 +101,9 @@ Size         4 of at most 8
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Suspended: the Job is suspended: `kubectl patch job mini
-             --type=merge -p '{"spec":{"suspend":false}}'` resumes it
+State        Suspended: the Job is suspended:
+             `kubectl patch job mini --type=merge -p '{"spec":{"suspend":false}}'`
+             resumes it
 Size         4 of at most 8
 """,
     ),
@@ -112,7 +113,7 @@ Size         4 of at most 8
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Suspended: by the value suspend: `helm upgrade` with suspend=false
+State        Suspended: by the value suspend: an upgrade with suspend=false
              resumes it
 Size         4 of at most 8
 """,

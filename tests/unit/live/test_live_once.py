@@ -36,7 +36,7 @@ esac"""
 RUN = ("run", "--name", "mini", "--namespace", "lab")
 WORK = ("--", "work")
 INSTALLED = "installed mini in namespace lab"
-WAY_OUT = "`helm uninstall mini --namespace lab` removes it"
+WAY_OUT = "`helm uninstall mini -n lab` removes it"
 MOUNT = 'MountVolume.SetUp failed for volume "munge" : secret "munge-key" not found'
 CREATE = "create it in this namespace, or correct the value that names it: the pod then starts by itself"
 STAMP = "2030-01-01T12:00:01.5Z"

@@ -26,7 +26,7 @@ def test_a_replacement_that_fails_goes_back_to_what_ran_before(later: list[Revis
 
 
 def test_a_release_that_was_never_deployed_has_no_way_back() -> None:
-    with pytest.raises(ToolError, match=r"^the release has no revision that was deployed: `helm uninstall` and i"):
+    with pytest.raises(ToolError, match=r"^the release has no revision that was deployed: uninstall it, and i"):
         way_back([Revision(1, "failed", "no")], is_up=False)
 
 

@@ -278,4 +278,4 @@ def test_a_refusal_has_what_the_chart_found_about_a_change_in_place() -> None:
     with pytest.raises(
         SpecError, match=r"asked is 2; Kubernetes 1\.36 can change it; uninstall flux first, which loses its queue, or "
     ):
-        upgrade.refuse(installed, "mc", {})
+        upgrade.refuse(installed, "mc", "lab", {})

@@ -1,0 +1,60 @@
+"""The commands in messages, which a person pastes: each names the namespace and the context that its message is about.
+
+Messages are made where nobody knows these two, some of them on the lead. So a command stands between backticks, and it
+is completed where a message gets to a person: here alone.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+#: A command between backticks
+PASTED_COMMAND = re.compile(r"`((?:minicluster|kubectl|helm) [^`]*)`")
+#: The options of each program for a namespace and a context
+PLACE_OPTIONS = {"minicluster": ("-n", "--context"), "kubectl": ("-n", "--context"), "helm": ("-n", "--kube-context")}
+#: What is not about a namespace of a cluster
+ELSEWHERE = {
+    "minicluster": ("template", "render", "argocd", "keygen", "convert", "plugin", "chart", "burst"),
+    "kubectl": (),
+    "helm": ("template", "plugin"),
+}
+#: What is about the whole cluster, by its words
+OF_ALL_NAMESPACES = (("minicluster", "list", "-A"), ("kubectl", "get", "nodes"))
+
+
+class Where(NamedTuple):
+    """What a command line asks about; "" is the current one of the kubeconfig, which the pasted command has, too."""
+
+    namespace: str = ""
+    context: str = ""
+
+
+def complete(text: str, where: Where, program: str = "minicluster") -> str:
+    """Return a text whose commands are complete; ``program`` is how a person calls ours."""
+    return PASTED_COMMAND.sub(lambda match: f"`{completed(match[1], where, program)}`", text)
+
+
+def complete_all(found: Any, where: Where, program: str = "minicluster") -> Any:
+    """Return a document whose texts are complete."""
+    if isinstance(found, dict):
+        return {key: complete_all(value, where, program) for key, value in found.items()}
+    if isinstance(found, list):
+        return [complete_all(value, where, program) for value in found]
+    return complete(found, where, program) if isinstance(found, str) else found
+
+
+def completed(command: str, where: Where, program: str = "minicluster") -> str:
+    """Return a command that is complete.
+
+    >>> completed("minicluster flux demo -- resource list", Where("lab", "a b"))
+    "minicluster flux demo -n lab --context 'a b' -- resource list"
+    """
+    import shlex  # noqa: PLC0415 - a post-render has no use of it
+
+    own, dashes, rest = command.partition(" -- ")
+    words = own.split()
+    tool = words[0]
+    if words[1] not in ELSEWHERE[tool]:
+        for option, value in zip(PLACE_OPTIONS[tool], where, strict=True):
+            is_given = option in words or (option == "-n" and tuple(words[:3]) in OF_ALL_NAMESPACES)
+            own += f" {option} {shlex.quote(value)}" if value and not is_given else ""
+    return (program + own.removeprefix("minicluster") if tool == "minicluster" else own) + dashes + rest
