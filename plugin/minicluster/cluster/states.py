@@ -15,6 +15,8 @@ CLUSTER_TONES: Mapping[str, Tone] = {
     "Gone": "wrong",
     "Unknown": "wrong",
 }
+#: Those after which nothing more happens
+ENDED_STATES = ("Complete", "Failed", "Gone")
 #: The states of a job, and its results
 JOB_TONES: Mapping[str, Tone] = {
     "PENDING": "waits",

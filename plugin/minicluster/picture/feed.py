@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from minicluster import streams
 from minicluster.cluster.events import sizes_told
 from minicluster.cluster.find import Found, broker_pods, found_of
 from minicluster.cluster.pods import Pod
@@ -20,6 +21,7 @@ from minicluster.lead.conversation import Conversation
 from minicluster.lead.program import first_line
 from minicluster.live.document import document
 from minicluster.live.lookup import Cluster, find
+from minicluster.live.reported import find_jobs
 from minicluster.live.snapshot import snapshot
 from minicluster.outage import RETRY_SECONDS
 from minicluster.picture.jobbook import PICTURE_JOBS
@@ -51,7 +53,7 @@ def described(found: Found, status: str, silence: str) -> dict[str, Any]:
             raise ask.SilentError(silence)
         return status
 
-    return document(snapshot(found, datetime.now(UTC), asked))
+    return dict(streams.pasteable(document(snapshot(found, datetime.now(UTC), asked))))
 
 
 class Reader:
@@ -90,6 +92,7 @@ class Feed:
         self._near.setblocking(False)
         self._found: Found | None = None
         self._status, self._silence = "", "it was not asked yet"
+        self._has_recalled, self._lacking = False, ""
         self._threads = [threading.Thread(target=one, daemon=True) for one in (self._watch, self._listen)]
         for thread in self._threads:
             thread.start()
@@ -97,8 +100,12 @@ class Feed:
     @property
     def is_complete(self) -> bool:
         """Whether it is known how all is: from the lead, or that there is none."""
-        state = self.timeline.status.get("state")
-        return bool(state and (self._status or state not in ("Running", "Unknown")))
+        status = self.timeline.status
+        state = status.get("state")
+        if self.timeline.is_over:
+            return self._has_recalled
+        # what only the lead tells
+        return bool(state and (status.get("nodes") or state not in ("Running", "Unknown")))
 
     def close(self) -> None:
         """Stop, and wait for the end of the requests."""
@@ -136,13 +143,13 @@ class Feed:
             self._stop.wait(RETRY_SECONDS)
 
     def _see(self, found: Found) -> None:
-        told, now = sizes(self._kube, found), time.time()
+        told = sizes(self._kube, found)
         self._found = found
+        self._describe()
         with self.lock:
             if found.job:
-                self.timeline.take_size(found.job.size, now, told)
+                self.timeline.take_size(found.job.size, self.timeline.clock(time.time()), told)
         self._look.set()
-        self._describe()
 
     def _fail(self, trouble: str, status: Mapping[str, Any] | None = None) -> None:
         with self.lock:
@@ -154,7 +161,7 @@ class Feed:
             return
         found = described(self._found, self._status, self._silence)
         with self.lock:
-            self.timeline.take_status(found)
+            self.timeline.take_status(found, self._lacking)
 
     # the lead -------------------------------------------------------------------------------------------------
 
@@ -164,6 +171,8 @@ class Feed:
             has_lead = True
             try:
                 has_lead = self._talk()
+                if not has_lead and self.timeline.is_over and not self._has_recalled:
+                    self._recall()
             except (MiniClusterError, ValueError) as error:
                 self._silence = str(error)
             except Exception as error:
@@ -177,6 +186,20 @@ class Feed:
                 # Kubernetes tells when it comes
                 self._look.clear()
                 self._look.wait(FEED_IDLE_SECONDS)
+
+    def _recall(self) -> None:
+        """Take the jobs of a MiniCluster that has ended from their report, unless its lead has told them before."""
+        with self.lock:
+            is_known = bool(self.timeline.jobs.jobs)
+        try:
+            rows = [] if is_known else find_jobs(self._kube, self.timeline.name, lambda _: None, PICTURE_JOBS)
+            with self.lock:
+                if rows:
+                    self.timeline.take_past(rows, time.time())
+        except MiniClusterError as error:
+            self._lacking = str(error)
+        self._has_recalled = True
+        self._describe()
 
     def _talk(self) -> bool:
         """Talk to the lead until it is stopped; return False if there is none. Raises KubernetesError, BrokenError."""

@@ -33,6 +33,7 @@ def write(path: Path, timeline: Timeline, where: str, say: Say) -> None:
 def of_records(name: str, rows: Iterable[Mapping[str, Any]], most: int) -> Timeline:
     """Return the picture that records of jobs give."""
     timeline = Timeline(name, most)
+    timeline.is_record = True
     timeline.take_past([*rows], time.time())
     return timeline
 
@@ -57,7 +58,7 @@ def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
         timeline.take_past(find_jobs(kube, name, say, most), time.time())
     timeline.take_status(described(found, status, why))
     if found.job:
-        timeline.take_size(found.job.size, time.time(), sizes(kube, found))
+        timeline.take_size(found.job.size, timeline.clock(time.time()), sizes(kube, found))
     return timeline
 
 

@@ -69,6 +69,7 @@ def spark(values: Sequence[tuple[float, float]], begin: float, end: float, colum
 
 def screen(timeline: Timeline, chosen: Chosen, width: int, height: int, now: float) -> Text:
     """Return what a terminal of so many columns and lines shows."""
+    now = timeline.clock(now)
     head = [*_head(timeline, now), *_curves(timeline, width, now)]
     nodes = [*_nodes(timeline, max(2, height // 5))]
     marks = [*_marks(timeline, 3 if height < 40 else 6)]
@@ -101,7 +102,9 @@ def _head(timeline: Timeline, now: float) -> Iterator[Text]:
     status, jobs = timeline.status, timeline.jobs
     state, why = status.get("state", "…"), status.get("why", "")
     tone = STYLES[CLUSTER_TONES.get(state, "")]
-    clock = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S UTC")
+    clock = datetime.fromtimestamp(now, UTC).strftime(
+        "as of %m-%d %H:%M:%S UTC" if timeline.is_over else "%H:%M:%S UTC"
+    )
     size = f"  size {timeline.size}" + (f" of at most {status['maxSize']}" if status.get("maxSize") else "")
     yield _line((f"{timeline.name} ", "bold"), (f" {state}", tone), f": {why}" if why else " ", f"{size}  {clock}")
     if timeline.trouble:

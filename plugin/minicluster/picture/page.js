@@ -9,7 +9,8 @@
   let sort = {key: "submit", down: true}, chosen = "", plots = null, setting = false, due = false, last = 0;
   const ROW = 27, PAUSE = 500, HATCHED = 200, ACTIVE = ["PENDING", "RUNNING"];
 
-  const now = () => config.live ? Date.now() / 1000 + skew : told.now;
+  const isLive = () => config.live && !told.isOver;
+  const now = () => isLive() ? Date.now() / 1000 + skew : told.now;
   const make = (tag, text, kind) => {
     const made = document.createElement(tag);
     if (text !== undefined) made.textContent = text;
@@ -56,7 +57,7 @@
   function drawStatus() {
     by("state").textContent = told.state;
     by("state").className = "tone " + ((told.rows.find((row) => row[0] === "State") || [])[2] || "");
-    by("as-of").textContent = `${config.live ? "live," : "as of"} ${day(told.now)} UTC`;
+    by("as-of").textContent = `${isLive() ? "live," : "as of"} ${day(told.now)} UTC`;
     say(told.trouble);
     by("status").replaceChildren(...told.rows.map(([label, text, tone]) => {
       const row = make("tr");

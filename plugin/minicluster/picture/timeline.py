@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from minicluster.cluster.states import ENDED_STATES
 from minicluster.live.table import Row, duration, rows_of
 from minicluster.picture import nodebook
 from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, thinned
@@ -18,6 +19,8 @@ from minicluster.picture.nodebook import Mark, NodeBook
 Data = dict[str, Any]
 #: Seconds between two samples of the queue; those in which a size that changed has its reason
 SAMPLE_SECONDS, REASON_SECONDS = 1.0, 60.0
+#: The times of a job
+JOB_TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
 #: How the agent tells that it has changed the size (pod/agent/sized.py)
 SCALED = re.compile(r"(?:group [^:]+: )?(size (\d+) -> (\d+)): ")
 
@@ -32,6 +35,7 @@ class Timeline:
         self.samples: list[Sample] = []
         self.status: Mapping[str, Any] = {}  #: the document of `minicluster status`
         self.trouble = ""  #: why it is not known how it is now
+        self.is_record = False  #: whether it is the record of a run, which nobody tells more of
         self.size: int | None = None
         self.sizes: list[tuple[float, int]] = []  #: by time
         self._touched: set[int] = set()
@@ -103,6 +107,18 @@ class Timeline:
 
     # what is shown --------------------------------------------------------------------------------------------
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more happens."""
+        return self.is_record or self.status.get("state") in ENDED_STATES
+
+    def clock(self, now: float) -> float:
+        """Return the time that is shown: now, or where it is over the last time that is known."""
+        if not self.is_over:
+            return now
+        jobs = (job.get(key) for job in self.jobs.jobs.values() for key in JOB_TIMES)
+        return max([*filter(None, jobs), *(mark.t for mark in self.nodes.marks)], default=now)
+
     def _begin_curve(self) -> None:
         """Make the samples of the past anew, from all that is known."""
         jobs = self.jobs.jobs.values()
@@ -121,11 +137,13 @@ class Timeline:
 
     def snapshot(self, now: float) -> Data:
         """Return all that is shown, as JSON has it."""
+        now = self.clock(now)
         found = {"jobs": [shown(job) for job in self.jobs.jobs.values()], "samples": self.samples, "all": True}
         return found | self._whole(now)
 
     def changes(self, now: float) -> Data | None:
         """Return what has changed since the last call; None if nothing has."""
+        now = self.clock(now)
         self._sample(now)
         if not self._is_changed:
             return None
@@ -142,6 +160,7 @@ class Timeline:
         lanes = self.jobs.lanes
         return {
             "now": now,
+            "isOver": self.is_over,
             "name": self.name,
             "nodes": [{**row, "lanes": lanes.count(row["rank"])} for row in nodes],
             "marks": [mark._asdict() for mark in sorted(self.nodes.marks)],

@@ -89,7 +89,7 @@ def test_the_flux_command_passes_its_terminal_to_the_pod(kubectl: Kubectl) -> No
             FORBIDDEN.format("pods/exec", "create"),
             FORBIDDEN.format("pods/exec", "create") + ": ask for a Role that allows it",
         ),
-        ('error: container not found ("mini")', 'container not found ("mini"): see `minicluster status`'),
+        ('error: container not found ("mini")', 'container not found ("mini"): see the status of the MiniCluster'),
     ],
     ids=["forbidden", "no container"],
 )

@@ -9,7 +9,8 @@ from unittest.mock import patch
 
 import pytest
 from live_kubectl import Kubectl, lead, say
-from picture_lead import job, past
+from picture_lead import START, job, past
+from status_samples import ended
 from status_samples import job as kubernetes_job
 
 ROWS = [job(1, name="first"), job(2, name="</script><b>", result="FAILED", exit_code=3)]
@@ -54,6 +55,23 @@ def test_a_report_becomes_a_page(kubectl: Kubectl, tmp_path: Path) -> None:
         ("f2", "</script><b>", "FAILED"),
     ]
     assert [node["name"] for node in found["nodes"]] == ["mini-0", "mini-1"]
+    # days later, too, it ends with the run
+    assert (found["now"], found["isOver"]) == (START + 63, True)
+
+
+def test_the_page_and_top_of_an_ended_minicluster_end_with_its_run(kubectl: Kubectl, tmp_path: Path) -> None:
+    """Its jobs come from the report in the lead's log."""
+    log = [f"minicluster-jobs: {len(ROWS)}", *(f"minicluster-job: {json.dumps(row)}" for row in ROWS)]
+    (kubectl.folder / "logs").write_text("\n".join(log) + "\n")
+    kubectl.has(job=kubernetes_job(end=("Complete", "")), pods={"items": [lead(tmp_path, ended(0))]}, events=None)
+    page = tmp_path / "page.html"
+    assert kubectl.run("jobs", "mini", "--html", str(page)).code == 0
+    found = shown(page)
+    assert (found["now"], found["isOver"], found["state"], len(found["jobs"])) == (START + 63, True, "Complete", 2)
+    done = kubectl.run("top", "mini")
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[0].endswith("as of 01-01 12:01:03 UTC")
+    assert [line.split()[:2] for line in done.out.splitlines()[-2:]] == [["f1", "COMPLETED"], ["f2", "FAILED"]]
 
 
 def test_what_the_lead_tells_becomes_a_page(kubectl: Kubectl, tmp_path: Path) -> None:

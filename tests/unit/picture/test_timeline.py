@@ -8,7 +8,7 @@ from minicluster.picture.curves import Sample, curve, steps_of, thinned
 from minicluster.picture.jobbook import result_of
 from minicluster.picture.lanes import Lanes
 from minicluster.picture.timeline import Timeline
-from picture_lead import job
+from picture_lead import START, job
 
 
 def test_jobs_that_share_a_node_have_lanes_of_their_own() -> None:
@@ -37,6 +37,18 @@ def test_the_queue_over_time_follows_from_the_times_of_jobs() -> None:
         (18.0, 0, 2, 6),
         (20.0, 0, 1, 2),
     ]
+
+
+@pytest.mark.parametrize("state", ["", "Running", "Suspended", "Unknown", "Complete", "Failed", "Gone"])
+def test_the_clock_stands_still_where_nothing_more_happens(state: str) -> None:
+    timeline = Timeline("mini")
+    timeline.take_past([job(1), job(2, t_cleanup=None, t_inactive=None, state="RUN")], START + 100)
+    timeline.take_status({"state": state})
+    is_over = state in ("Complete", "Failed", "Gone")
+    assert (timeline.is_over, timeline.clock(START + 9e6)) == (is_over, START + (63 if is_over else 9e6))
+    timeline.is_record = True
+    assert timeline.clock(START + 9e6) == START + 63
+    assert Timeline("none").clock(7.0) == 7.0
 
 
 def test_long_curves_are_thinned_and_keep_their_peaks_and_their_end() -> None:
