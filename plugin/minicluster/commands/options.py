@@ -11,11 +11,11 @@ import click
 
 from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
+from minicluster.commands.amount import Amount
 from minicluster.errors import Interrupted, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.leaving import Agree
 from minicluster.render.constants import GROUP_LABEL
-from minicluster.render.quantity import WANTED, is_quantity, unmeant
 
 #: Seconds of the units of a duration, as Go reads it (time.ParseDuration).
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -32,25 +32,6 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions hav
         if not parts or "".join(number + unit for number, unit in parts) != value:
             self.fail(f"{value!r} is not a duration: write it with units, as 90s, 5m or 1h30m.", param, ctx)
         return sum(float(number) * UNITS[unit] for number, unit in parts)
-
-
-class Amount(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """A quantity of a resource, as Kubernetes takes it."""
-
-    name = "quantity"
-
-    def __init__(self, resource: str) -> None:
-        """Take quantities of a resource."""
-        self._resource = resource
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return it as it is. Fails for one that nobody means: most often the unit is forgotten."""
-        text = str(value)
-        if text and not is_quantity(text):
-            self.fail(f"{text!r} is not {WANTED}.", param, ctx)
-        if why := unmeant(self._resource, text) if text else "":
-            self.fail(f"{text} is {why}", param, ctx)
-        return text
 
 
 #: Where `Words` leaves them in the context of click

@@ -212,8 +212,8 @@ def test_a_refusal_names_the_command_that_keeps_a_stored_queue(cluster_of: Clust
     with pytest.raises(SpecError) as caught:
         cluster_of({}, name="mc", **handed(was=was, asked={**was, "maxSize": "9"}))
     assert str(caught.value) == (
-        "maxSize can't change on the live MiniCluster mc: it is 8, asked is 9; `minicluster replace mc` makes its Job "
-        f"anew and keeps the queue; or {WAY}"
+        "maxSize can't change on the live MiniCluster mc: it is 8, asked is 9; `minicluster replace mc -n ns` makes "
+        f"its Job anew and keeps the queue; or {WAY}"
     )
 
 
