@@ -91,9 +91,13 @@ def wrapped(line: str, width: int) -> str:
     """
     import textwrap  # noqa: PLC0415 - only a terminal needs it
 
-    whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", UNBROKEN), line)
-    lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(unbroken(line), width, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace(UNBROKEN, " ")
+
+
+def unbroken(text: str) -> str:
+    """Return a text in which no line breaks within a command, which a person pastes."""
+    return re.sub("`[^`]*`", lambda command: command[0].replace(" ", UNBROKEN), text)
 
 
 def is_terminal(stream: IO[str] | None) -> bool:

@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.idset import parse_idset, to_idset
-from minicluster.pasted import PASTED_COMMAND
 from minicluster.plurals import counted
-from minicluster.terminal import STYLES, Tone, drawn
+from minicluster.terminal import STYLES, UNBROKEN, Tone, drawn, unbroken
 
 #: Columns of the labels, and of the whole table
 LABEL_COLUMNS, WIDTH_COLUMNS = 13, 80
-#: A space where no line ends
-UNBROKEN = "\N{NO-BREAK SPACE}"
 #: The most names of jobs in a row of the waiting ones
 MOST_JOBS = 3
 
@@ -150,10 +147,8 @@ def _plain(row: Row, width: int, *, is_piped: bool = False) -> str:
     line = f"{row.label:{LABEL_COLUMNS}}{row.text}"
     if row.is_fixed and (is_piped or len(line) <= width):
         return line
-    # a command that a person pastes stays on one line
-    text = PASTED_COMMAND.sub(lambda match: match[0].replace(" ", UNBROKEN), row.text)
     return textwrap.fill(
-        text,
+        unbroken(row.text),
         width,
         initial_indent=f"{row.label:{LABEL_COLUMNS}}",
         subsequent_indent=" " * LABEL_COLUMNS,
