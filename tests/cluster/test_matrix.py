@@ -18,7 +18,6 @@ from tools.releases import Release
 
 Start = Callable[..., Process]
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
     pytest.mark.without("security", why="the values of each size are compared as they were given"),
 ]
 #: Notes what is submitted. A job of two nodes runs until there is a file `go`

@@ -21,7 +21,6 @@ from tools.releases import Release
 
 Start = Callable[..., Process]
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
     pytest.mark.without("security", why="a list of values replaces that of an earlier file"),
 ]
 #: No kubelet has a log here: this one says that its pod has printed a line

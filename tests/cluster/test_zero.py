@@ -125,7 +125,6 @@ def test_the_agent_does_not_resume_a_job_that_changed_after_it_looked(asleep: Re
 
 
 @pytest.mark.any_helm
-@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 def test_the_sdk_wakes_a_sleeping_cluster(asleep: Release, connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
     for name, value in connected.environment.items():

@@ -21,7 +21,7 @@ def test_rounds_of_tasks_are_scored_in_parallel_and_failed_tasks_end_none(releas
     values, runner = example("evaluations")
     cluster = release({**values, **QUIET}, runner)
     cluster.wait_for("0-1")
-    words = [sys.executable, "-W", "ignore:Unverified", str(LOOP), NAME, cluster.namespace]
+    words = [sys.executable, str(LOOP), NAME, cluster.namespace]
     done = subprocess.run(
         words, env=cluster.cluster.env, capture_output=True, text=True, timeout=STEP_SECONDS, check=False
     )

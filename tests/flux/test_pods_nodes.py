@@ -17,7 +17,6 @@ from tools.releases import STEP_SECONDS, FluxRelease
 pytestmark = [
     IN_PODS,
     pytest.mark.parametrize("scheduler", ["Fluxion"], indirect=True),
-    pytest.mark.filterwarnings("ignore:Unverified HTTPS request"),
 ]
 #: Writes to the log of the pod
 NOTE = "echo 'a note' >/proc/1/fd/1"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from minicluster import tool as kubectl
-from minicluster.errors import AwayError, ToolError
+from minicluster.errors import AwayError, RefusedError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import read
 from minicluster.tool import CommandError
@@ -76,6 +76,28 @@ def test_a_place_is_named_by_its_namespace_and_context(tool: Tool) -> None:
     ]
     tool("kubectl", "echo 'error: current-context must exist in order to minify' >&2; exit 1")
     assert str(Kubernetes()) == "the current namespace"
+
+
+def test_a_settled_place_stays_when_another_context_becomes_the_current_one(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kubeconfig").touch()
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    named = '{"contexts": [{"name": "a", "context": {"namespace": "lab"}}]}'
+    tool("kubectl", f"""case $* in *config*) echo '{named}' ;; *) echo "$*" ;; esac""")
+    place = Kubernetes().settled()
+    assert place.kubectl("get", "pods") == "--context=a --namespace=lab get pods\n"
+    assert Kubernetes(namespace="n").settled() == Kubernetes("a", "n")
+    # a context without a namespace
+    tool("kubectl", """echo '{"contexts": [{"name": "a", "context": {}}]}'""")
+    assert Kubernetes().settled() == Kubernetes("a", "default")
+    tool("kubectl", "echo 'error: current-context must exist in order to minify' >&2; exit 1")
+    with pytest.raises(RefusedError, match=r"no current context: check KUBECONFIG and the context$"):
+        Kubernetes().settled()
+    # in a pod none is needed
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    assert Kubernetes().settled() == Kubernetes()
 
 
 NO_FILE = [

@@ -57,4 +57,5 @@ def command(
         raise click.UsageError("--now and --grace exclude each other: drop one of them")
     words = [*(f"--values={file}" for file in files), *(f"--set={text}" for text in sets)]
     asked = Asked(words, 0.0 if now else grace, timeout)
-    replace(Kubernetes(context, namespace, is_apart=True), name, asked, streams.say, agree=options.agreement(is_sure))
+    where = Kubernetes(context, namespace, is_apart=True).settled()
+    replace(where, name, asked, streams.say, agree=options.agreement(is_sure))

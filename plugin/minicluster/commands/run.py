@@ -110,8 +110,8 @@ def command(
         raise UsageError("there is nothing to run: give a command after --, or values with one")
     _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"])
     run = Oneshot(name=name, command=words, **asked)
-    # apart: Ctrl-C on a terminal must not end Helm and kubectl
-    where = Kubernetes(context, namespace, is_apart=True)
+    # apart: Ctrl-C on a terminal must not end Helm and kubectl. Settled: what is installed is removed in the same place
+    where = Kubernetes(context, namespace, is_apart=True).settled()
     try:
         with stoppable(streams.say):
             if sizes and output:

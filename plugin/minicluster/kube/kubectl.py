@@ -72,9 +72,11 @@ class Kubernetes(Place):
                 why = kubeconfig.missing(os.environ) or f"the kubeconfig can't be used: {said}"
                 raise RefusedError(f"{why}: check KUBECONFIG and the context", why) from None
             return self
-        named = [*(found.get("contexts") or []), {}][0]
-        own = named.get("context", {}).get("namespace") or "default"
-        return replace(self, context=named.get("name", ""), namespace=self.namespace or own)
+        if not found.get("contexts"):
+            return self
+        named = found["contexts"][0]
+        own = named["context"].get("namespace") or "default"
+        return replace(self, context=named["name"], namespace=self.namespace or own)
 
     @property
     def _options(self) -> list[str]:

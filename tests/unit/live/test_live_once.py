@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_kubectl import FORBIDDEN, Kubectl, lead, say
+from live_kubectl import FORBIDDEN, KUBECTL, Kubectl, lead, say
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
@@ -91,6 +91,18 @@ def test_run_under_a_name_of_its_own_waits_for_no_pod_when_the_work_has_ended(ku
     assert asked_helm(kubectl) == ["install", "uninstall"]
     last = (kubectl.folder / "words").read_text().splitlines()[-1]
     assert last == f"--namespace=lab uninstall {name} --cascade foreground"
+
+
+def test_run_removes_its_release_where_it_installed_it(kubectl: Kubectl) -> None:
+    # another context becomes the current one when it was asked for
+    config = """{"contexts": [{"name": "first", "context": {"namespace": "lab"}}]}"""
+    kubectl.tool("kubectl", f"case $* in *'config view'*) echo '{config}'; exit ;; esac\n{KUBECTL}")
+    kubectl.tool("helm", f'{HELM.replace("$2", "$3")}\nprintf \'%s\\n\' "$*" >>"$folder/words"')
+    kubectl.has(**ends(kubectl, 7))
+    assert kubectl.run("run", "--name", "mini", *WORK).code == 7
+    begins = {words.split(" mini ")[0] for words in (kubectl.folder / "words").read_text().splitlines()}
+    where = "--kube-context=first --namespace=lab"
+    assert {f"{where} install", f"{where} uninstall"} <= begins
 
 
 def test_run_on_a_terminal_leaves_the_screen_to_the_work_between_its_waits(kubectl: Kubectl) -> None:
