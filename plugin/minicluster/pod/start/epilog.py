@@ -100,8 +100,10 @@ class Epilog:
         running = self.notes.jobs()
         left = [piece for piece, jobs in self.makers.items() if jobs and not jobs & running]
         used = self._use() if left else None
+        if used is None:
+            return
         freed: dict[frozenset[int], int] = {}
-        for piece in left if used is not None else ():
+        for piece in left:
             pids = used.get(piece.key)
             if pids is not None:
                 # from now on it is theirs, too

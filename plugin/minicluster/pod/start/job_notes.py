@@ -51,12 +51,12 @@ class Notes:
         self.past = [run for run in self.past if run.end > now - PAST_SECONDS]
         known = len(self.past)
         for line in self._lines():
-            job, pid, *times = line.split()
+            job, shell, *times = line.split()
             if times[1:]:
-                self.ends[int(pid)] = float(times[1])
+                self.ends[int(shell)] = float(times[1])
             else:
-                self._end(int(pid), now)  # an earlier shell had this id
-                self.running[int(pid)] = Run(int(job), float(times[0]))
+                self._end(int(shell), now)  # an earlier shell had this id
+                self.running[int(shell)] = Run(int(job), float(times[0]))
         for pid in [pid for pid in self.running if not _is_shell(pid)]:
             self._end(pid, now)
         return {run.job for run in self.past[known:]} - self.jobs()
