@@ -124,7 +124,8 @@ class Epilog:
         """Return the bytes of shared memory of each job, of whose processes it takes the ids, and those of no job."""
         several = any(len(jobs) > 1 for jobs in self.makers.values())
         used = {job: all_used_by(pids) for job, pids in found.items()} if several else {}
-        of_jobs, rest = {}, 0
+        of_jobs: dict[int, int] = {}
+        rest = 0
         for piece, jobs in self.makers.items():
             makers = {job for job in jobs if piece.key in used.get(job, ())} or jobs
             if len(makers) == 1 and makers & found.keys():
