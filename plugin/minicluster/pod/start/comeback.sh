@@ -14,7 +14,7 @@ find_former_life() {
   [ -e "$mc_state/run" ] || return 0
   mc_was_killed=1
   # shared memory outlives the container, and would count for the next one
-  [ -z "$mc_own_shm" ] || rm -rf "$1"/* "$1"/.[!.]* 2>/dev/null || true
+  [ -z "$mc_own_shm" ] || rm -rf "${1:?}"/* "$1"/.[!.]* 2>/dev/null || true
 }
 
 # Lets a container that was killed go on with the queue that is in its pod. If that must not be, the pod ends here, as in
