@@ -200,8 +200,7 @@ REFUSED: list[Any] = [
     ((), NO_CERTIFICATE),
     (
         ("--set", "size=0"),
-        "minicluster: helm template: values don't meet the specifications of the schema(s) in the following chart(s): "
-        "minicluster: - at '/size': minimum: got 0, want 1\n",
+        "minicluster: size: minimum: got 0, want 1\n",
     ),
     (
         (*NAMED, "--set", "size=4,maxSize=3"),

@@ -43,13 +43,14 @@ def run(*words: str, stdin: str = "", env: Mapping[str, str] | None = None) -> b
     return done.stdout
 
 
-#: Our words in an error of Helm: Helm 4's, Helm 3's, those of a template's `fail`, and what the schema says
+#: Our words in an error of Helm: Helm 4's, Helm 3's, and those of a template's `fail`
 OURS = (
     re.compile(rf"error on\s+minicluster: (.*?)\s*{re.escape(END.strip())}", re.DOTALL),
     re.compile(r"error output:\n(?:.*\n)?minicluster: ([^\n]*)\n: exit status \d+$", re.DOTALL),
     re.compile(r"execution error at \([^)]*\): (.*)", re.DOTALL),
-    re.compile(r"schema\(s\) in the following chart\(s\):\nminicluster:\n- (at .*)", re.DOTALL),
 )
+#: What Helm says of values that our schema refuses
+SCHEMA_REFUSED = re.compile(r"schema\(s\) in the following chart\(s\):\nminicluster:\n((?: *- [^\n]*(?:\n|$))+)")
 
 
 def explain(error: MiniClusterError) -> str:
@@ -57,6 +58,10 @@ def explain(error: MiniClusterError) -> str:
     said = str(getattr(error, "reason", error))
     if ours := next(filter(None, (pattern.search(said) for pattern in OURS)), None):
         return ours[1]
+    if match := SCHEMA_REFUSED.search(said):
+        from minicluster.render import schema  # noqa: PLC0415 - it is needed after a failure alone
+
+        return schema.of_helm(match[1]) or match[1]
     if '"minicluster" for "--post-renderer"' in said:
         return (
             "Helm doesn't find the post-renderer: `minicluster plugin install` gives Helm 4 its plugin, and Helm 3 "
@@ -133,4 +138,7 @@ def template(release: OfflineRelease, stdin: str = "") -> bytes:
     check_name(release.name)
     check_files(release.values)
     names = [f"--namespace={release.namespace}", "--", release.name, release.chart]
-    return run("template", "--skip-tests", *release.version, *release.values, *names, stdin=stdin)
+    try:
+        return run("template", "--skip-tests", *release.version, *release.values, *names, stdin=stdin)
+    except tool.CommandError as error:
+        raise ToolError(explain(error)) from None

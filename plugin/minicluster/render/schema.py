@@ -100,15 +100,46 @@ def _meant(unknown: str, known: Iterable[str], at_top: bool) -> str | None:
     return names[near[0]] if near else None
 
 
+def _unknown(path: str, unknown: str, rules: Mapping[str, Any]) -> str:
+    """Return the sentence about a field that is none."""
+    meant = _meant(unknown, rules.get("properties", {}), at_top=not path)
+    where = f"{path}.{unknown}" if path else unknown
+    return f"{where} is not a field" + (f"; did you mean {meant}?" if meant else "")
+
+
+#: What Helm says of a value that the schema refuses
+HELM_SAYS = re.compile(r"- at '(?P<pointer>[^\n]*?)': (?P<what>[^\n]*)")
+HELM_UNKNOWN = re.compile(r"additional properties '(?P<name>[^\n]*?)'(, '[^\n]*')* not allowed")
+
+
+def of_helm(said: str) -> str:
+    """Return the first error of the schema in what Helm says, shallow before deep; "" for none."""
+    told = ((match["pointer"], match["what"]) for match in HELM_SAYS.finditer(said))
+    # an error with others below it says nothing
+    found = [(pointer.split("/")[1:], what) for pointer, what in told if what != "validation failed"]
+    if not found:
+        return ""
+    # a field that is misspelt may be why another one is missing
+    keys, what = min(found, key=lambda each: (len(each[0]), not HELM_UNKNOWN.fullmatch(each[1]), each[0]))
+    path = "".join(f"[{key}]" if key.isdecimal() else f".{key}" for key in keys).lstrip(".")
+    unknown = HELM_UNKNOWN.fullmatch(what)
+    return _unknown(path, unknown["name"], _rules_at(keys)) if unknown else f"{path or 'the spec'}: {what}"
+
+
+def _rules_at(keys: Iterable[str]) -> Mapping[str, Any]:
+    """Return the part of the schema about a value."""
+    rules: Mapping[str, Any] = _schema()
+    for key in keys:
+        inner = rules.get("items") or rules.get("properties", {}).get(key) or rules.get("additionalProperties")
+        rules = followed(inner) if isinstance(inner, Mapping) else {}
+    return rules
+
+
 def _sentence(place: list[str | int], value: Any, keyword: str, rules: Mapping[str, Any]) -> str:
     """Return a line that says which value is wrong, and what would be right. The value breaks ``rules[keyword]``."""
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
     if keyword == "additionalProperties":
-        known = rules.get("properties", {})
-        unknown = next(key for key in value if key not in known)
-        meant = _meant(unknown, known, at_top=not path)
-        where = f"{path}.{unknown}" if path else unknown
-        return f"{where} is not a field" + (f"; did you mean {meant}?" if meant else "")
+        return _unknown(path, next(key for key in value if key not in rules.get("properties", {})), rules)
     if keyword == "const":
         return f"{path} must be {rules[keyword]}"
     if keyword == "format" and isinstance(value, dict):

@@ -199,6 +199,9 @@ metadata: {{name: a-more, {ours}}}
     assert contents(b"---\n# nothing\n") == Contents(False, [], [], [])
 
 
+REFUSED = "values don't meet the specifications of the schema(s) in the following chart(s):\nminicluster:\n"
+
+
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
@@ -210,10 +213,20 @@ metadata: {{name: a-more, {ours}}}
             "size is 7: no",
         ),
         ("execution error at (minicluster/templates/a.yaml:1:4): size is 7: no", "size is 7: no"),
+        (f"{REFUSED}- at '/size': no", "size: no"),
         (
-            "values don't meet the specifications of the schema(s) in the following chart(s):\nminicluster:\n"
-            "- at '/size': no",
-            "at '/size': no",
+            f"{REFUSED}- at '/flux': additional properties 'logLvel' not allowed",
+            "flux.logLvel is not a field; did you mean logLevel?",
+        ),
+        (
+            f"{REFUSED}- at '/groups/0': validation failed\n  - at '/groups/0': missing property 'name'\n"
+            "  - at '/groups/0': additional properties 'nam' not allowed\n"
+            "- at '/containers/0/resources': additional properties 'limit' not allowed",
+            "groups[0].nam is not a field; did you mean name?",
+        ),
+        (
+            f"{REFUSED}- at '/size': no\n- at '': additional properties 'sise', 'x' not allowed\n",
+            "sise is not a field; did you mean size?",
         ),
         ("no answer within 300 s", "helm upgrade: UPGRADE FAILED: no answer within 300 s"),
     ],
