@@ -20,7 +20,7 @@ from processes import send_to_all
 FIRST, SECOND = (1 << 50) + 1, (1 << 50) + 2
 NAME = "job f9nvUvJfcc"
 LIBC = ctypes.CDLL(None, use_errno=True)
-KIB = 1 << 10
+KIB, MIB = 1 << 10, 1 << 20
 
 
 @dataclass
@@ -77,6 +77,8 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(job_notes, "_is_shell", node.alive.__contains__)
     for module in (epilog, job_notes):
         monkeypatch.setattr(module, "uptime", lambda: node.uptime)
+    by_marks = lambda: {job: [p for p, its in node_jobs.marked().items() if its == job] for job in node.alive}  # noqa: E731
+    monkeypatch.setattr(node_jobs, "jobs", by_marks)
     # what is new was made now
     monkeypatch.setattr(epilog, "since_start", lambda _, now: now)
     node.restart()
@@ -150,6 +152,20 @@ def test_what_one_of_two_jobs_uses_goes_with_that_one(
     user.wait()
     node.end(FIRST)
     assert node.left() == []
+
+
+def test_what_only_one_of_two_jobs_can_have_written_is_its_own(
+    node: Node, process: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    node.begin(FIRST)
+    node.begin(SECOND)
+    write = "open(sys.argv[1], 'wb').write(b'x' * int(sys.argv[2]))"
+    pids = [process(write, node.shm / name, size, job=FIRST).pid for name, size in (("large", MIB), ("small", 9))]
+    beside = process(write, node.shm.parent / "elsewhere", 99 * KIB, job=SECOND).pid
+    node.epilog.look()
+    # the small one may be of both
+    found = {FIRST: pids, SECOND: [beside]}
+    assert node.epilog.shared(found) == ({FIRST: MIB}, 4 * KIB)
 
 
 def test_what_came_and_went_with_a_job_between_two_looks_is_taken_away(node: Node) -> None:

@@ -11,10 +11,11 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Iterable, Mapping
+from typing import Iterable
 
+import node_jobs
 from job_notes import Notes, uptime
-from node_jobs import mark_of, marked
+from node_jobs import Jobs, mark_of, marked, written
 from node_words import by_name, say, size
 from processes import send_to_all
 from shared_memory import Piece, all_used_by, pieces, since_start, users
@@ -79,17 +80,23 @@ class Epilog:
         if begin < self.next_use:
             return None
         used = users()
-        end = time.monotonic()
-        self.next_use = end + USE_FACTOR * (end - begin)
+        self._pause(begin)
         return used
 
+    def _pause(self, begin: float) -> None:
+        """Look at all processes no more for some time, after a look that has begun then."""
+        end = time.monotonic()
+        self.next_use = end + USE_FACTOR * (end - begin)
+
     def _ascribe(self) -> None:
-        """Find the one of several jobs that uses a new piece: it has made it."""
-        if self.unsure and (used := self._use()) is not None:
+        """Find the one of several jobs that has made a new piece."""
+        if self.unsure and time.monotonic() >= self.next_use:
+            begin = time.monotonic()
+            traces = Traces(node_jobs.jobs())
             for piece in self.unsure & self.makers.keys():
-                jobs = self._jobs(used.get(piece.key, ())) & self.makers[piece]
-                self.makers[piece] = jobs or self.makers[piece]
+                self.makers[piece] = traces.makers(piece, self.makers[piece])
             self.unsure.clear()
+            self._pause(begin)
 
     def _jobs(self, pids: Iterable[int]) -> set[int]:
         """Return the running jobs of processes."""
@@ -120,20 +127,38 @@ class Epilog:
         for who, number in freed.items():
             say(f"{by_name(who)} left {size(number)} of shared memory: it is freed")
 
-    def shared(self, found: Mapping[int, Iterable[int]]) -> tuple[dict[int, int], int]:
+    def shared(self, found: Jobs) -> tuple[dict[int, int], int]:
         """Return the bytes of shared memory of each job, of whose processes it takes the ids, and those of no job."""
-        several = any(len(jobs) > 1 for jobs in self.makers.values())
-        used = {job: all_used_by(pids) for job, pids in found.items()} if several else {}
         of_jobs: dict[int, int] = {}
-        rest = 0
+        rest, traces = 0, Traces(found)
         for piece, jobs in self.makers.items():
-            makers = {job for job in jobs if piece.key in used.get(job, ())} or jobs
+            makers = traces.makers(piece, jobs)
             if len(makers) == 1 and makers & found.keys():
                 [job] = makers
                 of_jobs[job] = of_jobs.get(job, 0) + piece.size()
             else:
                 rest += piece.size()
         return of_jobs, rest
+
+
+class Traces:
+    """By what a job is known to have made a piece, of several that may have."""
+
+    def __init__(self, found: Jobs) -> None:
+        """With the processes of the jobs that run; each is looked at once, if at all."""
+        self.found = found
+        self.used: dict[int, set[str]] = {}
+        self.written: dict[int, int] = {}
+
+    def makers(self, piece: Piece, jobs: set[int]) -> set[int]:
+        """Return the one of some jobs that uses a piece, or else that has written enough for it, or all of them."""
+        if len(jobs) < 2 or not jobs <= self.found.keys():
+            return jobs
+        for job in jobs - self.used.keys():
+            self.used[job], self.written[job] = all_used_by(self.found[job]), written(self.found[job])
+        using = {job for job in jobs if piece.key in self.used[job]}
+        able = using or {job for job in jobs if self.written[job] >= max(1, piece.size())}
+        return able if len(able) == 1 else jobs
 
 
 def _names(file: Path) -> set[bytes]:

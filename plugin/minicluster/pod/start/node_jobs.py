@@ -91,6 +91,15 @@ def resident(pid: int) -> int:
     return 0
 
 
+def written(pids: Iterable[int]) -> int:
+    """Return the bytes that processes and their ended children have written, to anything (proc_pid_io(5))."""
+    found = 0
+    for pid in pids:
+        with suppress(OSError, IndexError, ValueError):
+            found += int((PROC / f"{pid}/io").read_text().partition("wchar: ")[2].split()[0])
+    return found
+
+
 def share(pid: int) -> Taken:
     """Return the memory of a process; of what others use too, its share (smaps_rollup in proc_pid_smaps(5))."""
     try:
