@@ -152,7 +152,6 @@ def test_a_killed_container_of_an_idle_cluster_comes_back_with_the_queue(release
     assert set(cluster.flux(0, "jobs", "-n", "-o", "{id}").split()) == set(jobs)
     said = cluster.cluster.run("minicluster", "status", testbed.NAME, "--namespace", cluster.namespace).out
     assert "exit code 137, 1 restart" in said
-    assert "the container was killed, most often for want of memory" in " ".join(said.split())
     assert cluster.conditions() == {}
 
 

@@ -66,6 +66,7 @@ class Pod:
     is_set_up: bool = False  #: whether it has its volumes and its network
     cluster: str = ""  #: name of its MiniCluster; "" if it doesn't say
     kept_by: str = ""  #: names of other containers that run on although the runner has ended
+    came_back: datetime | None = None  #: when its runner began to run again, after it was killed
     former: str = ""  #: the failed pod of its index before it, and how that ended; "" where none is known
 
     @property
@@ -181,6 +182,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         is_set_up=conditions.get("PodReadyToStartContainers") == "True",
         cluster=metadata["labels"].get(CLUSTER_LABEL, ""),
         kept_by=pod_status.kept_by(status, runner),
+        came_back=datetime.fromisoformat(back) if (back := pod_status.came_back(status, runner)) else None,
     )
 
 

@@ -1,6 +1,7 @@
 """The document that ``minicluster status -o json`` prints; its keys are in the help of the command."""
 
 from collections.abc import Iterable, Mapping, Set
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from minicluster.cluster.groups import GroupNodes
@@ -12,6 +13,8 @@ from minicluster.live.snapshot import StatusSnapshot
 
 #: How the problem begins that the lead's queue is not that of the former one (pod/start/archive.sh)
 LOST = "a former lead was lost"
+#: Seconds after which a runner that came back is well
+WELL_SECONDS = 3600
 #: Keys whose values only the lead's answer has
 FLUX = (
     "flux",
@@ -49,7 +52,7 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "maxSize": snapshot.max_size,
         "failures": _failures(snapshot),
         "pods": _grouped({**_held(snapshot.groups), **{rank: pod.state for rank, pod in pods.items()}}),
-        "containers": _containers(pods),
+        "containers": _containers(pods, snapshot.now),
         "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
     }
     if snapshot.answer:
@@ -91,14 +94,18 @@ def _held(groups: Iterable[GroupNodes]) -> dict[int, str]:
     return {each.first + index: each.why_held for each in groups if each.why_held for index in range(each.size)}
 
 
-def _containers(pods: Mapping[int, Pod]) -> list[dict[str, str]]:
-    """Return ``[{"name": container, "ranks": idset, "reason": text}]`` of the containers that fail."""
-    names = dict.fromkeys(name for pod in pods.values() for name in pod.failing)
-    return [
-        {"name": name, **group}
-        for name in names
-        for group in _grouped({rank: pod.failing[name] for rank, pod in pods.items() if name in pod.failing})
-    ]
+def _containers(pods: Mapping[int, Pod], now: datetime) -> list[dict[str, str]]:
+    """Return ``[{"name": container, "ranks": idset, "reason": text}]`` of the containers that fail.
+
+    The runner is among them for some time after it was killed.
+    """
+    failing: dict[str, dict[int, str]] = {}
+    for rank, pod in pods.items():
+        is_well = pod.came_back and (now - pod.came_back).total_seconds() > WELL_SECONDS
+        for name, reason in pod.failing.items():
+            if name != pod.runner or not is_well:
+                failing.setdefault(name, {})[rank] = reason
+    return [{"name": name, **group} for name, reasons in failing.items() for group in _grouped(reasons)]
 
 
 def _locations(groups: Iterable[GroupNodes]) -> list[dict[str, str | None]]:

@@ -29,6 +29,7 @@ CRASHES = beside("web", 3, waiting={"reason": "CrashLoopBackOff"}, last={"exitCo
 RUNS_AGAIN = beside("web", 1, running={}, last={"exitCode": 7})
 OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled"}
 KILLED = beside("mini", 1, running={}, last=OF_MEMORY)
+KILLED_LONG_AGO = beside("mini", 1, running={"startedAt": "2030-01-01T10:00:00Z"}, last=OF_MEMORY)
 KILLED_AGAIN = beside("mini", 3, waiting={"reason": "CrashLoopBackOff"}, last=OF_MEMORY)
 MEMORY = ": it needs more memory: raise resources.limits.memory"
 CONTAINERS: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str, str, str]]]] = {
@@ -40,6 +41,8 @@ CONTAINERS: dict[str, tuple[list[list[dict[str, Any]]], list[tuple[str, str, str
     "no image": ([[beside("a", running={}), beside("b", waiting={"reason": "ImagePullBackOff"})]],
         [("b", "0", "ImagePullBackOff")]),
     "it ended": ([[beside("a", terminated={"exitCode": 3})]], [("a", "0", "exit code 3")]),
+    "it came back long ago": ([[KILLED_LONG_AGO, CRASHES]], [
+        ("web", "0", "CrashLoopBackOff, exit code 7, 3 restarts")]),
     "the one that runs Flux": ([[beside("mini", running={})], [KILLED], [KILLED_AGAIN]], [
         ("mini", "1", f"OOMKilled, exit code 137, 1 restart{MEMORY}"),
         ("mini", "2", f"CrashLoopBackOff, OOMKilled, exit code 137, 3 restarts{MEMORY}")]),

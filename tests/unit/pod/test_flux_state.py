@@ -1,5 +1,7 @@
 import json
+import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +189,18 @@ def test_the_summary_reports_what_the_other_programs_of_the_pod_can_not_do(
     assert state.summary(flux)["problems"] == ["the undrainer failed: no"]
     (tmp_path / "config/run/agent.problem").write_text("no size\nno metrics\n")
     assert state.summary(flux)["problems"] == ["the undrainer failed: no", "no size", "no metrics"]
+
+
+def test_that_the_kernel_has_killed_is_told_for_an_hour(
+    flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
+    (tmp_path / "config/run").mkdir(parents=True)
+    path = tmp_path / "config/run/memory.problem"
+    path.write_text("mc-0: the kernel has killed a process\n")
+    for seconds, expected in ((3500, ["mc-0: the kernel has killed a process"]), (3700, [])):
+        os.utime(path, (0, time.time() - seconds))
+        assert state.summary(flux)["problems"] == expected
 
 
 @pytest.mark.parametrize(

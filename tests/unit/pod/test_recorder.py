@@ -11,6 +11,8 @@ import pytest
 from fake_flux import FakeFlux, modules
 from history import History, HistoryError
 
+NO_USER: dict[str, Any] = {"attributes": {"user": {}}}
+
 
 @pytest.fixture
 def flux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
@@ -69,6 +71,26 @@ def test_a_new_recorder_goes_on_where_the_last_one_ended(program: ModuleType, fl
     end(flux, 2, 10.5)
     program.Recorder(flux, History(tmp_path), {}).look()
     assert [number for number, _ in History(tmp_path)] == [1, 2]
+
+
+def test_a_job_whose_end_a_killed_lead_had_not_saved_is_recorded_again_only_if_it_ran_again(
+    program: ModuleType, flux: FakeFlux, tmp_path: Path
+) -> None:
+    history = History(tmp_path)
+    for number in (1, 2):
+        flux.submit(number, state="completed", t_run=5.0, t_inactive=10.0 + number, jobspec=NO_USER)
+    program.Recorder(flux, history, {}).look()
+    recorder = program.Recorder(flux, history, {})
+    # the next lead has all of them as running, and lets them end; 3 ends first
+    flux.jobs.clear()
+    flux.submit(3, state="failed", t_run=6.0, t_inactive=20.0, jobspec=NO_USER)
+    recorder.look()
+    flux.submit(1, state="failed", t_run=5.0, t_inactive=23.0, jobspec=NO_USER)
+    flux.submit(2, state="completed", t_run=22.0, t_inactive=24.0, jobspec=NO_USER)
+    for _ in range(2):
+        recorder.look()
+    ends = [(number, json.loads(text)["t_inactive"]) for number, text in history]
+    assert ends == [(1, 11.0), (2, 12.0), (3, 20.0), (2, 24.0)]
 
 
 def test_attributes_that_an_event_told_are_not_looked_up(program: ModuleType, flux: FakeFlux, tmp_path: Path) -> None:

@@ -170,6 +170,20 @@ def test_recorded_jobs_come_first_once_and_are_not_missing(
     assert (last, flux.lookups) == ({"purged": 5, "earlier": 0}, [2, 4])
 
 
+def test_a_job_stands_once_though_a_killed_lead_had_not_saved_its_end_unless_it_runs_again(
+    monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobspec = {"attributes": {}}
+    flux.submit(2, state="failed", t_run=5.0, jobspec=jobspec)
+    flux.submit(3, state="run", t_run=5.0, jobspec=jobspec)
+    flux.submit(4, state="run", t_run=30.0, jobspec=jobspec)
+    recorded = [{"number": number, "id": f"f{number}", "t_run": 5.0} for number in (2, 3, 4)]
+    History(folder()).append([json.dumps(each) + "\n" for each in recorded])
+    run_program(monkeypatch, flux, "job_report.py", 1000)
+    *rows, _ = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert [(row["number"], row["t_run"]) for row in rows] == [(2, 5.0), (3, 5.0), (4, 5.0), (4, 30.0)]
+
+
 def test_the_help_of_jobs_lists_each_key_of_a_line() -> None:
     rows = (command.help or "").partition("is null:\n")[2].partition("\n\n")[0].splitlines()
     keys = [key for row in rows for key in row.strip().split("  ")[0].split(", ")]

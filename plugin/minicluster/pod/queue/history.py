@@ -81,8 +81,8 @@ class History:
         found = self.find(re.compile(rf'"number": {number}\b'))
         return next((record for _, record in found if record.get("number") == number), None)
 
-    def last(self) -> Mapping[int, float]:
-        """Return the ends of the last jobs, in seconds since the epoch; {} without a file that can be read."""
+    def last(self) -> Mapping[int, Mapping[str, Any]]:
+        """Return the last records by their jobs' ids; {} without a file that can be read."""
         path = self.newer if self.newer.exists() else self.older
         try:
             with path.open("rb") as file:
@@ -90,7 +90,7 @@ class History:
                 lines = file.read().decode("ascii", errors="replace").split("\n")
         except OSError:
             return {}
-        return {number: json.loads(text)["t_inactive"] for number, text in _complete(lines)}
+        return {number: json.loads(text) for number, text in _complete(lines)}
 
 
 def _complete(lines: Iterable[str]) -> Iterator[tuple[int, str]]:

@@ -46,7 +46,9 @@ class JobReport:
         for number, text in History(folder()):
             self.missing -= number not in self.inactive
             for found in (self.inactive, self.rest):
-                found.pop(number, None)
+                # a job whose end a killed lead had not saved may run again
+                if number in found and (found[number].get("t_run") or None) == json.loads(text).get("t_run"):
+                    del found[number]
             yield text
         self.missing = max(0, self.missing)
         yield from self._lines(self.inactive)

@@ -54,7 +54,11 @@ class Recorder:
         """Take attributes that are known; those of recorded jobs are removed."""
         self.handle, self.history, self.users = handle, history, users
         #: The last jobs of the history, and when they ended; jobs that are not in it yet
-        self.known = dict(history.last())
+        last = history.last()
+        self.known = {number: record["t_inactive"] for number, record in last.items()}
+        #: When these began to run, or None: a killed lead may have saved less than it has recorded, and then Flux lets
+        #: them end once more
+        self.before = {number: record.get("t_run") for number, record in last.items()}
         self.waiting: list[dict[str, Any]] = []
         self.count = 0  #: jobs that were recorded
         self.cleared = -LEFTOVER_JOBS  #: their number when leftovers were removed; a former lead may have left some
@@ -80,8 +84,14 @@ class Recorder:
     def _ended(self) -> list[dict[str, Any]]:
         """Return the jobs that are not in the history, the oldest first. Raises OSError."""
         since = max(self.known.values(), default=OVERLAP_SECONDS) - OVERLAP_SECONDS
-        found = [job for job in jobs(self.handle, "inactive", REPORT_ATTRIBUTES, since) if job["id"] not in self.known]
+        found = [job for job in jobs(self.handle, "inactive", REPORT_ATTRIBUTES, since) if not self._is_recorded(job)]
         return sorted(found, key=lambda job: float(job["t_inactive"]))
+
+    def _is_recorded(self, job: Mapping[str, Any]) -> bool:
+        """Say whether the history has a job, or this run of it."""
+        if job["id"] in self.before:
+            return self.before[job["id"]] == (job.get("t_run") or None)
+        return job["id"] in self.known
 
     def _forget(self, recorded: list[dict[str, Any]]) -> None:
         """Keep in mind only which jobs Flux may list again."""
@@ -90,6 +100,7 @@ class Recorder:
         self.known = {number: ended for number, ended in self.known.items() if ended >= since}
         for job in recorded:
             self.users.pop(job["id"], None)
+            self.before.pop(job["id"], None)
 
 
 def purge(handle: Any) -> None:

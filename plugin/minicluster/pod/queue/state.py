@@ -23,6 +23,8 @@ CHECK_REASON = "its check failed: "
 MEMORY_REASON = "its memory is short: "
 #: How a job can have ended (job-list.job-stats)
 RESULTS = ("successful", "failed", "canceled", "timeout")
+#: Seconds for which it is told that the kernel has killed processes; the log has it for good
+KILL_TOLD_SECONDS = 3600
 #: Files with the problems of other programs, a line for each
 PROBLEMS = ("former-lead.problem", "undrainer.problem", "agent.problem", "memory.problem", "history.problem")
 
@@ -213,7 +215,10 @@ def noted(name: str) -> str:
 
 def noted_problems() -> list[str]:
     """Return what the other programs of the lead's pod say that they can't do."""
-    return [line for name in PROBLEMS for line in noted(name).split("\n") if line]
+    memory = Path(os.environ.get("MINICLUSTER_HOME", ""), "config/run/memory.problem")
+    is_old = memory.exists() and time.time() - memory.stat().st_mtime > KILL_TOLD_SECONDS
+    names = [name for name in PROBLEMS if name != memory.name or not is_old]
+    return [line for name in names for line in noted(name).split("\n") if line]
 
 
 def summary(handle: Any) -> dict[str, Any]:

@@ -32,8 +32,7 @@ return_after_kill() {
   [ ! -e "$mc_state/run/ready" ] || mc_has_state=1
   rm -rf "$mc_run"
   (cd "$mc_state/run" && rm -f stopping report report.problem report.purged unbound gpus agent.problem \
-    former-lead.problem history.problem jobs jobs.old)
-  echo "$mc_host: $why" >"$mc_state/run/memory.problem"
+    former-lead.problem history.problem memory.problem jobs jobs.old)
   begin_again
 }
 
