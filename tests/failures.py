@@ -44,7 +44,7 @@ FAILURES: dict[str, Failure] = {
     "image missing": Failure(
         "An image is missing, or its registry needs a login",
         f'{POD}: ImagePullBackOff: Back-off pulling image "nope:1": ErrImagePull: …: correct the '
-        "image's name, or set imagePullSecret for its registry",
+        "image's name, or set pod.imagePullSecrets for its registry",
         more="Kubernetes retries forever; `minicluster run` gives up after a minute",
     ),
     "image of another architecture": Failure(

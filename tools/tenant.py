@@ -17,9 +17,10 @@ ADDED = "admitted-by"
 MARK = "tenant.minicluster/"
 SECURITY = "pod-security.kubernetes.io/enforce"
 QUOTA = {"pods": "1000", "count/jobs.batch": "500", "limits.cpu": "1000", "limits.memory": "2Ti"}
+LEAST = {"cpu": "20m", "memory": "16Mi"}
 LIMITS = {
     "type": "Container",
-    "min": {"cpu": "20m", "memory": "16Mi"},
+    "min": LEAST,
     "max": {"cpu": "64", "memory": "256Gi"},
     "default": {"cpu": "1", "memory": "512Mi"},
     "defaultRequest": {"cpu": "50m", "memory": "64Mi"},
@@ -141,8 +142,10 @@ def arrange(cluster: KubernetesCluster, namespace: str, tenant: Tenant) -> None:
 
 
 def values(given: Mapping[str, Any], world: Tenant = SHARED) -> dict[str, Any]:
-    """Return values with what a world asks of them: the labels of pods, and the contexts that `restricted` wants."""
+    """Return values with what a world asks of them: labels of pods, a minimum, what `restricted` wants."""
     made = {**given}
+    if world.limits:
+        made["hooks"] = {"resources": {"requests": LEAST, "limits": LEAST}} | made.get("hooks", {})
     if world.labels:
         made = _with_pod(made, "labels", LABELS)
     if world.security == "restricted":

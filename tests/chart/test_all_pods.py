@@ -80,17 +80,17 @@ def test_all_pods_have_what_the_values_give_to_pods(helm4: Helm) -> None:
     assert len(found["mc-services"]["metadata"]["annotations"]["minicluster/services"]) == 64
 
 
-def test_the_pods_of_hooks_take_no_more_than_they_ask_for(helm4: Helm) -> None:
-    # a LimitRange may limit the ratio of limits to requests, and a quota can refuse pods without resources
+def test_the_pods_of_hooks_ask_for_nothing_unless_the_values_do(helm4: Helm) -> None:
+    # a quota can refuse pods without resources
     small = {"cpu": "100m", "memory": "128Mi"}
     hooks = [name for name in PODS if name.startswith(("mc-quorum", "mc-replace"))]
     found = pods(helm4)
     assert [found[name]["spec"]["containers"][0]["resources"] for name in hooks] == [
-        {"requests": small, "limits": small}
+        {"requests": {"cpu": 0, "memory": 0}, "limits": small}
     ] * len(hooks)
     given = {"requests": {"cpu": 1}, "limits": {"cpu": 2, "memory": "1Gi"}}
     found = pods(helm4, hooks={"resources": given})
-    want = {"requests": {"cpu": 1, "memory": "128Mi"}, "limits": {"cpu": 2, "memory": "1Gi"}}
+    want = {"requests": {"cpu": 1, "memory": 0}, "limits": {"cpu": 2, "memory": "1Gi"}}
     assert [found[name]["spec"]["containers"][0]["resources"] for name in hooks] == [want] * len(hooks)
 
 

@@ -18,7 +18,7 @@ WAYS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull|ImageInspectError)",
-        "correct the image's name, or set imagePullSecret for its registry",
+        "correct the image's name, or set pod.imagePullSecrets for its registry",
     ),
     (r"^CreateContainerError.*opt/(software|views)", NO_VIEW),
     (r"^flux-view, exit code 66", NO_VIEW),

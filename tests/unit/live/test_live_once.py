@@ -240,7 +240,7 @@ def test_a_lead_that_can_not_start_ends_the_wait_for_it(monkeypatch: pytest.Monk
     for reason in ("ErrImagePull", "ImagePullBackOff", "ContainerCreating", "ErrImagePull", "ImagePullBackOff"):
         watch(of(reason))
     message = "mini can't start: the lead is Pending: ImagePullBackOff: no image: ImagePullBackOff: correct the image's"
-    with pytest.raises(StateError, match=f"^{message} name, or set imagePullSecret for its registry$"):
+    with pytest.raises(StateError, match=f"^{message} name, or set pod.imagePullSecrets for its registry$"):
         watch(of("ImagePullBackOff"))
     with pytest.raises(StateError, match="InvalidImageName"):
         StartWatch("mini")(of("InvalidImageName"))

@@ -16,7 +16,7 @@ from status_samples import CREATED, NOW, SETTINGS, ended, flux, job, pod, suspen
 from tools.clients import Done
 
 END = "PodFailurePolicy"
-IMAGE = "correct the image's name, or set imagePullSecret for its registry"
+IMAGE = "correct the image's name, or set pod.imagePullSecrets for its registry"
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from status_samples import (
     waiting,
 )
 
-BUSY_IMAGE = "Pending: ImagePullBackOff: correct the image's name, or set imagePullSecret for its registry"
+BUSY_IMAGE = "Pending: ImagePullBackOff: correct the image's name, or set pod.imagePullSecrets for its registry"
 
 
 def test_the_status_document_has_these_fields_and_values() -> None:
@@ -106,7 +106,7 @@ def test_the_quorum_is_that_of_the_start() -> None:
 
 
 def test_the_quorum_lacks_workers_for_one_reason_whatever_kubernetes_says_of_each() -> None:
-    image = "correct the image's name, or set imagePullSecret for its registry"
+    image = "correct the image's name, or set pod.imagePullSecrets for its registry"
     pods = [
         pod(0, STARTS),
         pod(1, waiting("ImagePullBackOff", "Back-off")),

@@ -3,7 +3,7 @@
 import pytest
 from minicluster.live.telling import news
 
-IMAGE = "correct the image's name, or set imagePullSecret for its registry"
+IMAGE = "correct the image's name, or set pod.imagePullSecrets for its registry"
 LEAD = "Starting: the lead is Pending"
 UNSCHEDULABLE = (
     f"{LEAD}: Unschedulable: 0/{{}} nodes are available: {{}} Insufficient cpu, {{}} node(s) had taints: way"

@@ -39,6 +39,17 @@ affinity: {{- nindent 2 . }}
 {{- end }}
 {{- end }}
 
+{{/*
+The pull secrets of the account that the pods would have without one of the chart's, which has these too, as a field;
+nothing offline.
+*/}}
+{{- define "minicluster.accountPullSecrets" -}}
+{{- $account := include "minicluster.lookup" (list . "v1" "ServiceAccount" (.Values.pod.serviceAccountName | default "default")) | fromJson -}}
+{{- with $account.imagePullSecrets -}}
+imagePullSecrets: {{- include "minicluster.yaml" . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* The Kubernetes nodes that `pod.nodeAffinity` allows, as a field of a pod's `affinity`; nothing without it. */}}
 {{- define "minicluster.nodeAffinity" -}}
 {{- with .Values.pod.nodeAffinity -}}
