@@ -650,6 +650,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         )
         for flag in ("--cc=1-4", "--bcc 2", "--watch")
     ),
+    *(
+        (values, f"{place} has 131072 bytes, and Linux gives a program at most 131071: mount it as a file")
+        for values, place in (
+            ({"flux": {"environment": {"A": "é" * 65535}}}, "flux.environment.A"),
+            (runner(environment={"A": "x" * 131070}), "containers[0].environment.A"),
+            (runner(command=["echo", "x" * 131072]), "containers[0].command[1]"),
+        )
+    ),
     (
         {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},
         "flux.scheduler.queuePolicy is easy and simple is true: sched-simple has fcfs only; drop it",

@@ -30,6 +30,7 @@ CHECKS = (
     containers.names,
     containers.hooks,
     containers.variables,
+    containers.lengths,
     volumes.volumes,
     containers.work,
     flux.scheduler,

@@ -20,6 +20,8 @@ PORTS = {"httpGet", "tcpSocket", "grpc"}
 VENDORS = ("nvidia", "amd", "intel")
 #: The container of the agent (`minicluster.agentContainer` in the chart)
 AGENT = "minicluster-agent"
+#: The most bytes of one word, or of NAME=VALUE, that Linux starts a program with (MAX_ARG_STRLEN in execve(2))
+WORD_BYTES = (128 << 10) - 1
 #: How the names of the cluster's own variables begin.
 OWN_VARIABLES = ("mc_", "MINICLUSTER_")
 
@@ -140,6 +142,21 @@ def variables(cluster: MiniClusterModel) -> Iterator[str]:
             if name.startswith(OWN_VARIABLES):
                 prefixes = " or ".join(OWN_VARIABLES)
                 yield f"{place}.{name}: names that begin with {prefixes} are the cluster's own; rename it"
+
+
+def lengths(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield variables and words of a command that are longer than a program can get."""
+    texts = {f"flux.environment.{name}": f"{name}={value}" for name, value in cluster.flux["environment"].items()}
+    for place, container in cluster.containers.items():
+        for name, value in container.get("environment", {}).items():
+            texts[f"{place}.environment.{name}"] = f"{name}={value}"
+        command = container.get("command")
+        for index, word in enumerate(command if isinstance(command, list) else ()):
+            texts[f"{place}.command[{index}]"] = str(word)
+    for place, text in texts.items():
+        taken = len(text.encode(errors="surrogatepass"))
+        if taken > WORD_BYTES:
+            yield f"{place} has {taken} bytes, and Linux gives a program at most {WORD_BYTES}: mount it as a file"
 
 
 def resources(cluster: MiniClusterModel) -> Iterator[str]:
