@@ -15,10 +15,13 @@ import node_jobs
 import pytest
 import shared_memory
 from epilog import Epilog
+from node_words import f58
 from processes import send_to_all
 
-FIRST, SECOND = (1 << 50) + 1, (1 << 50) + 2
-NAME = "job f9nvUvJfcc"
+#: Other tests run at the same time
+FIRST = (1 << 50) + (os.getpid() << 8)
+SECOND = FIRST + 1
+NAME = f"job {f58(FIRST)}"
 LIBC = ctypes.CDLL(None, use_errno=True)
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -101,7 +104,7 @@ def process() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
         return process
 
     yield start
-    send_to_all([pid for pid, number in node_jobs.marked().items() if number >= 1 << 50], 9)
+    send_to_all([pid for pid, number in node_jobs.marked().items() if number in (FIRST, SECOND)], 9)
     for process in started:
         process.kill()
         process.communicate()
@@ -282,6 +285,11 @@ def test_segments_of_other_containers_are_none_of_ours(tmp_path: Path, monkeypat
     assert shared_memory.Piece("", 4).size() == 4096
 
 
+def marks() -> list[int]:
+    """Return the jobs of this test that have a process."""
+    return sorted(job for job in node_jobs.marked().values() if job in (FIRST, SECOND))
+
+
 AWAY = "if os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)"
 
 
@@ -292,14 +300,14 @@ def test_processes_that_have_left_a_job_are_killed_when_it_has_ended(
     node.begin(SECOND)
     beside = process(AWAY, job=SECOND)
     process(AWAY, job=FIRST)
-    assert sorted(node_jobs.marked().values()) == [FIRST, SECOND]
+    assert marks() == [FIRST, SECOND]
     node.end(FIRST)
     node.left()
-    assert [*node_jobs.marked().values()] == [SECOND]
+    assert marks() == [SECOND]
     assert capsys.readouterr().err == f"minicluster: {NAME} left a process, which is killed\n"
     node.end(SECOND)
     node.left()
-    assert node_jobs.marked() == {}
+    assert marks() == []
     beside.wait()
 
 

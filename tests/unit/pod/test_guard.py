@@ -58,6 +58,9 @@ def test_a_container_without_a_limit_has_no_guard(tmp_path: Path, version: str, 
         guard.main(tmp_path, RESERVE, "demo-3", tmp_path / "flux", is_own=True)
 
 
+#: Other tests run at the same time
+FIRST = (1 << 50) + (os.getpid() << 8)
+SECOND = FIRST + 1
 Start = Callable[..., "subprocess.Popen[str]"]
 #: A shell of Flux, whose task has a child that takes bytes
 TASK = "import sys, time; a = b'x' * int(sys.argv[1]); print(flush=True); time.sleep(600)"
@@ -88,17 +91,14 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         return process
 
     real = node_jobs.jobs
-    monkeypatch.setattr(guard, "jobs", lambda: {key: found for key, found in real().items() if key >= 1 << 50})
+    monkeypatch.setattr(guard, "jobs", lambda: {key: found for key, found in real().items() if key in (FIRST, SECOND)})
     yield start
     for process in started:
         if process.poll() is None:
             os.killpg(process.pid, 9)
-    send_to_all([pid for pid, number in node_jobs.marked().items() if number >= 1 << 50], 9)
+    send_to_all([pid for pid, number in node_jobs.marked().items() if number in (FIRST, SECOND)], 9)
     for process in started:
         process.communicate()
-
-
-FIRST, SECOND = (1 << 50) + 1, (1 << 50) + 2
 
 
 def test_the_processes_of_a_job_are_those_below_its_shell(job: Start) -> None:
