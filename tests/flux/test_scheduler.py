@@ -79,7 +79,7 @@ def test_a_job_that_can_never_run_is_refused_at_submission(make: Make) -> None:
         ("-N4",): "it asks for 4 nodes of 1 core, and all nodes have room for 3",
         ("-n1", "-c3"): "it asks for 1 slot of 3 cores, and no node has more than 2 cores",
         ("-n7",): "it asks for 7 slots of 1 core, and all nodes have room for 6",
-        ("-n1", "-g1"): "it asks for 1 slot of 1 core and 1 GPU, and no node has more than 2 cores",
+        ("-n1", "-g1"): "it asks for 1 slot of 1 core and 1 GPU, and no node has a GPU",
         ("-n1", "--requires=nosuch"): "it asks for 1 slot of 1 core with nosuch, and no node has that: no node has a "
         "property",
         ("-N2", f"--requires=host:{NAME}-1"): f"it asks for 2 nodes of 1 core with host {NAME}-1, and all nodes of "

@@ -51,6 +51,23 @@ def test_a_job_that_waits_for_resources_has_a_reason(request_: Request, expected
     assert is_final == expected.startswith("can never")
 
 
+@pytest.mark.parametrize(
+    ("pairs", "request_", "lacking"),
+    [
+        ([(2, 0)], Request(1, 1, 1), "no node has a GPU"),
+        ([(2, 0)], Request(1, 9, 1), "no node has a GPU"),
+        ([(2, 1)], Request(1, 1, 2), "no node has more than 2 cores and 1 GPU"),
+        ([(8, 0), (1, 4)], Request(1, 4, 1), "no node has both"),
+        ([(8, 0), (1, 4)], Request(1, 9, 1), "no node has more than 8 cores and 4 GPUs"),
+    ],
+)
+def test_what_no_node_has_is_named(pairs: list[tuple[int, int]], request_: Request, lacking: str) -> None:
+    there = Nodes(dict(enumerate(pairs)), {}, frozenset(), {})
+    assert Unmet(request_, there).reason()[0].endswith(f", and {lacking}")
+    constraints = GPUS._replace(ranks=frozenset(there.all))
+    assert Unmet(request_, there, constraints).reason()[0].endswith(f", and {lacking.replace('node', 'node of those')}")
+
+
 def test_the_reason_of_a_waiting_job_counts_drained_nodes() -> None:
     drained = Nodes(NODES.all, {}, NODES.online, {1: "bad"})
     why, _ = Unmet(Request(2, 1, 0, apart=True), drained).reason()

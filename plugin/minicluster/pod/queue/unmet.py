@@ -68,8 +68,7 @@ class Unmet:
         if self.constraints and not allowed:
             return f"can never run: {asks}, and no node has that: {self.constraints.properties}", True
         if there.all and not able:
-            most = _amount(max(cores for cores, _ in allowed.values()), max(gpus for _, gpus in allowed.values()))
-            return f"can never run: {asks}, and no node{those} has more than {most}", True
+            return f"can never run: {asks}, and no node{those} has {_lacking(request, allowed)}", True
         if request.chunks > _count(request, able):
             return f"can never run: {asks}, and all nodes{those} have room for {_count(request, able)}", True
         if request.chunks > _count(request, self._up):
@@ -129,6 +128,15 @@ def _fits(request: Request, pair: tuple[int, int]) -> int:
     """Return how many of a request's chunks fit on a node."""
     fits = [room // each for room, each in zip(pair, (request.cores, request.gpus)) if each]
     return min([*fits, 1]) if request.apart or not fits else min(fits)
+
+
+def _lacking(request: Request, pairs: Mapping[int, tuple[int, int]]) -> str:
+    """Return what no node has, of which each is too small for a chunk."""
+    cores, gpus = (max(amounts) for amounts in zip(*pairs.values()))
+    if request.gpus and not gpus:
+        return "a GPU"
+    is_apart = request.cores <= cores and request.gpus <= gpus
+    return "both" if is_apart else f"more than {_amount(cores, gpus)}"
 
 
 def _amount(cores: int, gpus: int) -> str:
