@@ -107,10 +107,10 @@ def failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]
             yield container["name"], _listed(word, f"exit code {code}" if code else "", times)
 
 
-def came_back(status: Mapping[str, Any], runner: str) -> str:
-    """Return when the runner began to run again in its pod (RFC 3339); "" while it doesn't, or if it is the first."""
-    found = next((each for each in _containers(status) if each["name"] == runner and each.get("restartCount")), {})
-    return str(found.get("state", {}).get("running", {}).get("startedAt", ""))
+def started(status: Mapping[str, Any], runner: str) -> tuple[str, bool]:
+    """Return when the runner began to run (RFC 3339), "" while it doesn't; and whether it has run before in its pod."""
+    found = next((each for each in _containers(status) if each["name"] == runner), {})
+    return str(found.get("state", {}).get("running", {}).get("startedAt", "")), bool(found.get("restartCount"))
 
 
 def _containers(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

@@ -66,7 +66,8 @@ class Pod:
     is_set_up: bool = False  #: whether it has its volumes and its network
     cluster: str = ""  #: name of its MiniCluster; "" if it doesn't say
     kept_by: str = ""  #: names of other containers that run on although the runner has ended
-    came_back: datetime | None = None  #: when its runner began to run again, after it was killed
+    started: datetime | None = None  #: when its runner began to run; None while it doesn't
+    came_back: datetime | None = None  #: the same, if it was killed before
     former: str = ""  #: the failed pod of its index before it, and how that ended; "" where none is known
 
     @property
@@ -157,6 +158,8 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
     if is_gated:
         reason, message = "waits for Kueue", ""
     end, ended = pod_status.end(status, runner), pod_status.ended(status, runner)
+    time, has_run_before = pod_status.started(status, runner)
+    started = datetime.fromisoformat(time) if time else None
     conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
     return Pod(
         index=int(metadata["labels"][INDEX]),
@@ -182,7 +185,8 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         is_set_up=conditions.get("PodReadyToStartContainers") == "True",
         cluster=metadata["labels"].get(CLUSTER_LABEL, ""),
         kept_by=pod_status.kept_by(status, runner),
-        came_back=datetime.fromisoformat(back) if (back := pod_status.came_back(status, runner)) else None,
+        started=started,
+        came_back=started if has_run_before else None,
     )
 
 

@@ -4,7 +4,7 @@ import time
 
 from minicluster.cluster.find import broker_pods
 from minicluster.cluster.job import end_of, release_of
-from minicluster.errors import StateError, ToolError
+from minicluster.errors import KubernetesError, StateError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.live import leaving
 from minicluster.live.leaving import Agree
@@ -40,9 +40,28 @@ def delete(kubernetes: KubePort, name: str, seconds: float, say: Say, agree: Agr
     for cluster in there.clusters:
         _wait_for_pods(kubernetes, cluster, seconds)
     say(f"{release} is removed from {kubernetes}")
-    if there.kept:
-        removal = f"`kubectl delete pvc {' '.join(there.kept)}`"
-        say(f"kept with their data, for the next {release}: {', '.join(there.kept)}; {removal} removes them")
+    _tell_kept(kubernetes, release, there.kept, say)
+
+
+def _tell_kept(kubernetes: KubePort, release: str, claims: list[str], say: Say) -> None:
+    """Say which claims stay, and of which no volume has any data: the start has failed."""
+    empty = [claim for claim in claims if _is_unbound(kubernetes, claim)]
+    full = [claim for claim in claims if claim not in empty]
+    for names, what in (
+        (full, f"kept with their data, for the next {release}"),
+        (empty, "kept, never bound to a volume"),
+    ):
+        if names:
+            say(f"{what}: {', '.join(names)}; `kubectl delete pvc {' '.join(names)}` removes them")
+
+
+def _is_unbound(kubernetes: KubePort, claim: str) -> bool:
+    """Return whether a claim has no volume yet; False where the user may not read it."""
+    try:
+        found = kubernetes.get("persistentvolumeclaim", claim)
+    except KubernetesError:
+        return False
+    return bool(found) and found.get("status", {}).get("phase") == "Pending"
 
 
 def _release(kubernetes: KubePort, cluster: str) -> str:

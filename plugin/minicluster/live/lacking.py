@@ -63,7 +63,9 @@ def _alike(ranks: list[int], why: Mapping[int, str]) -> list[int]:
 
 def _is_late(pod: Pod, snapshot: StatusSnapshot) -> bool:
     """Return whether a pod runs, and its broker had enough time to join."""
-    return pod.state == "Running" and (snapshot.now - pod.created).total_seconds() > LATE_SECONDS
+    # its image may have taken minutes
+    since = pod.started or pod.created
+    return pod.state == "Running" and (snapshot.now - since).total_seconds() > LATE_SECONDS
 
 
 def of_no_nodes(

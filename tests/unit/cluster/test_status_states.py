@@ -52,7 +52,8 @@ Pods         0-3: Running
         """\
 MiniCluster  mini, namespace lab, age 12m50s
 State        Starting: the lead is Pending: ErrImagePull: nope:1 is not there:
-             correct the image's name, or set pod.imagePullSecrets for its registry
+             correct the image's name, or set pod.imagePullSecrets for its
+             registry
 Size         4 of at most 8
 Pods         0-1,3: Pending: ErrImagePull
 """,

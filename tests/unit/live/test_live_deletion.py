@@ -27,3 +27,20 @@ def test_a_release_that_another_client_has_removed_is_removed(monkeypatch: pytes
     else:
         with pytest.raises(ToolError, match=r"^mini is not removed yet: .*; run the same command again$"):
             deletion.delete(kube, "mini", 1, said.append, lambda *_: None)
+
+
+def test_claims_that_no_volume_was_bound_to_have_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = THERE._replace(kept=["mini-data", "mini-state", "mini-secret"])
+    monkeypatch.setattr(deletion, "search", lambda *_: (None, set()))
+    monkeypatch.setattr(deletion.contents, "read", lambda *_: kept)
+    monkeypatch.setattr(deletion.helm, "uninstall", lambda *_: None)
+    said: list[str] = []
+    claims = {name: {"status": {"phase": phase}} for name, phase in (("mini-data", "Bound"), ("mini-state", "Pending"))}
+    monkeypatch.setattr(FakeKube, "get", lambda _, kind, name: claims.get(name, {}))
+    kube = FakeKube(namespace="lab")
+    deletion.delete(kube, "mini", 1, said.append, lambda *_: None)
+    assert said[1:] == [
+        "kept with their data, for the next mini: mini-data, mini-secret; `kubectl delete pvc mini-data mini-secret` "
+        "removes them",
+        "kept, never bound to a volume: mini-state; `kubectl delete pvc mini-state` removes them",
+    ]

@@ -133,6 +133,18 @@ def test_the_quorum_lacks_workers_whose_check_failed() -> None:
     assert one["why"] == f"waits for the quorum, 3 of 4 brokers are online: 1 stays out: {UNFIT}"
 
 
+def test_a_worker_is_late_only_a_minute_after_its_container_has_started() -> None:
+    """Its image may have taken minutes."""
+
+    def why(started: str) -> str:
+        status = {"name": "mini", "state": {"running": {"startedAt": started}}}
+        worker = pod(1, {**STARTS, "containerStatuses": [status]}, created="2030-01-01T11:00:00Z")
+        return str(show(job(size=2), [pod(0, STARTS), worker], (SETTINGS, flux(online="0", size=2)))["why"])
+
+    assert "NetworkPolicy" not in why("2030-01-01T11:59:30Z")
+    assert why("2030-01-01T11:30:00Z").endswith("or a NetworkPolicy closes port 8050")
+
+
 def test_the_check_of_an_earlier_pod_is_not_why_a_node_is_missing() -> None:
     pods = [*FOUR[:2], pod(2, UNSCHEDULABLE), pod(3, STARTS)]
     shown = show(job(), pods, (SETTINGS, flux(online="0-1", drained={"2": UNFIT, "3": "bad DIMM"})))
