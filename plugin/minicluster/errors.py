@@ -123,6 +123,9 @@ class UsageError(MiniClusterError):
 
 
 class Interrupted(MiniClusterError):  # noqa: N818 - not an error
-    """Someone pressed Ctrl-C."""
+    """Someone pressed Ctrl-C, or another signal came."""
 
-    code = 130
+    def __init__(self, message: str, code: int = 130) -> None:
+        """Keep the exit code."""
+        super().__init__(message)
+        self.code = code

@@ -1,14 +1,20 @@
 """Signal handlers that are set for a while, and waits that let them run."""
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 #: Gets the signal's number and what was running
 Handler = Callable[[int, FrameType | None], None]
+#: The signals that end a program; those but Ctrl-C
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+TERMINATIONS = SIGNALS[1:]
+#: Seconds that a command has to end what it has started
+END_SECONDS = 10.0
 #: The most seconds until the handler of a signal runs during `wait` and `join`
 HANDLER_SECONDS = 1.0
 
@@ -25,11 +31,35 @@ def handled(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt, unless it is ignored. Only for the main thread."""
-    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    with handled([] if ignored else [signal.SIGINT], signal.default_int_handler):
-        yield
+def interruptible() -> Iterator[list[int]]:
+    """Let each of SIGNALS raise KeyboardInterrupt, and give the numbers of those that came. Only for the main thread.
+
+    Those but Ctrl-C end the process in any case.
+    """
+    came: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if number != signal.SIGINT:
+            for other in TERMINATIONS:
+                signal.signal(other, signal.SIG_IGN)
+            threading.Thread(target=_end_late, args=(128 + number,), daemon=True).start()
+        signal.default_int_handler(number, frame)
+
+    with handle_signals(end):
+        yield came
+
+
+def _end_late(code: int) -> None:
+    """End the process though something keeps it, such as another thread."""
+    time.sleep(END_SECONDS)
+    os._exit(code)
+
+
+def handle_signals(handler: Handler) -> AbstractContextManager[None]:
+    """Set a handler for the signals that end a program."""
+    # nohup, or a shell's &, makes us ignore some: we still do
+    return handled((number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN), handler)
 
 
 def wait(is_there: Callable[[float], bool], seconds: float | None = None) -> bool:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import dropwhile, takewhile
 
 from minicluster import kubeconfig, lines
@@ -13,6 +14,8 @@ from minicluster.errors import ToolError
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
 KUBECTL_SECONDS = 60.0
 HELM_SECONDS = 300.0
+#: Seconds that a command has to end itself when we are told to end
+INTERRUPT_SECONDS = 5.0
 #: Lines that explain nothing: warnings, and that a command in a pod failed
 NOISE = re.compile(r"Warning: |command terminated with exit code|Defaulted container")
 #: A message of Kubernetes' log, such as `E1126 22:44:04.1 …`; one of several lines ends with ` >`
@@ -61,15 +64,7 @@ def run(  # noqa: PLR0913 - most have a default
     """Run kubectl or Helm to its end, with ``env`` too. Raises CommandError when it fails or is late, or ToolError."""
     env = {**os.environ, **(env or {})}
     try:
-        done = subprocess.run(  # noqa: S603 - words, no shell
-            [program(tool, env), *words],
-            env=env,
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            start_new_session=apart,
-        )
+        done = _completed([program(tool, env), *words], env, stdin.encode(), seconds, apart=apart)
     except subprocess.TimeoutExpired as late:
         # a credential plugin may wait for somebody who logs in
         said = reason(text(late.stderr or b""))
@@ -81,6 +76,27 @@ def run(  # noqa: PLR0913 - most have a default
     if done.returncode:
         raise failure(tool, words, env, done.returncode, done.stderr)
     return done
+
+
+def _completed(
+    line: Sequence[str], env: Mapping[str, str], stdin: bytes, seconds: float, *, apart: bool
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command line; one that is interrupted may end what it does. Raises TimeoutExpired, OSError."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=apart) as process:  # noqa: S603 - words, no shell
+        try:
+            out, err = process.communicate(stdin, seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        except BaseException:
+            # a Helm that is killed leaves its release in the middle of a change
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(INTERRUPT_SECONDS)
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(line, process.returncode, out, err)
 
 
 def failure(tool: str, words: Sequence[str], environment: Mapping[str, str], code: int, stderr: bytes) -> CommandError:

@@ -1,11 +1,13 @@
 """The command line of ``minicluster`` outside Helm: one module for each command, with a function ``command``."""
 
+from signal import SIGINT
 from typing import Any
 
 import click
 
 from minicluster.commands.lazy import LazyGroup
 from minicluster.errors import Interrupted
+from minicluster.kube import kubectl_stream
 from minicluster.release import helm
 from minicluster.signals import interruptible
 
@@ -50,12 +52,23 @@ class Commands(LazyGroup):
         click.Command.format_options(self, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. Raises Interrupted for Ctrl-C."""
+        """Run a command. Raises Interrupted for Ctrl-C, and for the other signals that end a program."""
+        came: list[int] = []
         try:
-            with interruptible():
-                return super().invoke(ctx)
+            with interruptible() as came:
+                result = super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted("interrupted") from None
+            why = "interrupted"
+        except Interrupted as error:
+            why = str(error)
+        else:
+            # some end well at Ctrl-C
+            if came in ([], [SIGINT]):
+                return result
+            why = "interrupted"
+        finally:
+            kubectl_stream.end_all()
+        raise Interrupted(why, 128 + (came or [SIGINT])[-1])
 
 
 @click.group(

@@ -2,7 +2,7 @@
 
 import json
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 
 import click
@@ -67,7 +67,7 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       minicluster status flux-sample -n lab --watch
       minicluster status flux-sample -o json | jq .nodes.up
     """
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt) if watch else nullcontext():
         _show(Kubernetes(context, namespace), name, output, watch)
 
 

@@ -19,6 +19,14 @@ from minicluster.kube.port import STDERR_BYTES
 COMMAND_FAILED = re.compile(rb"(\A|\n)command terminated with exit code \d+\n?\Z")
 #: The most bytes of a part of the output
 PART_BYTES = 1 << 16
+#: The processes of streams that nobody has closed
+RUNNING: set["subprocess.Popen[bytes]"] = set()
+
+
+def end_all() -> None:
+    """End what streams have left behind when a signal came."""
+    for process in [*RUNNING]:
+        process.kill()
 
 
 class Stream:
@@ -36,6 +44,7 @@ class Stream:
         self._process = subprocess.Popen(  # noqa: S603 - words, no shell
             words, bufsize=0, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=apart
         )
+        RUNNING.add(self._process)
         self.exit_code: int | None = None  #: None until it has ended
         self.stderr = b""  #: its end, when the command has ended
         self._errors = threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True)
@@ -136,5 +145,6 @@ class Stream:
         self._at_exit.detach()
         with self._process:
             self.abort()
+        RUNNING.discard(self._process)
         # what a child of its own keeps open is not waited for
         self._errors.join(signals.HANDLER_SECONDS)

@@ -74,10 +74,14 @@ def create(kubernetes: KubePort, asked: Created, seconds: float | None, say: Say
     if seconds is None:
         return
     cluster = find_cluster(kubernetes, asked.name)
+    stays = f"the release stays: `minicluster delete {asked.name}` removes it"
     try:
         end, lead = look_for(cluster.within(seconds), is_ready, say, StartWatch(cluster.name))
     except (EndError, DeadlineError) as error:
-        raise type(error)(f"{error}; the release stays: `minicluster delete {asked.name}` removes it") from None
+        raise type(error)(f"{error}; {stays}") from None
+    except KeyboardInterrupt:
+        say(stays)
+        raise
     if end:
         raise EndError(ended(cluster.name, end, lead))
     say(well(f"{cluster.name}: Running: `minicluster status {cluster.name}` shows it"))

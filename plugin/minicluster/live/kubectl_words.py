@@ -9,11 +9,13 @@ BEGIN_LINE = re.compile(rb"^minicluster-process (\d+)\n", re.MULTILINE)
 #: Comes with the exit code: without it the connection broke while the command ran
 END_MARK = b"\x1eminicluster-end "
 END_LINE = re.compile(END_MARK + rb"(\d+)\n")
-#: Runs a command, between the marks. `fed` then reads to the end of the input: kubectl ends when all of it is read
+#: Runs a command, between the marks. `fed` then reads to the end of the input: kubectl ends when all of it is read.
+#: What the shell itself says of a command that a signal ended, is not shown
 START = (
-    """/bin/sh -c 'echo "minicluster-process $$" >&2; exec "$@"' sh "$@"; code=$?; """
+    """exec 3>&2 2>/dev/null; """
+    """(/bin/sh -c 'echo "minicluster-process $$" >&2; exec "$@"' sh "$@" 2>&3 3>&-); code=$?; """
     f"{FIND_TOOLS}"
-    r"""printf '\036minicluster-end %d\n' $code >&2; [ "$0" != fed ] || cat >/dev/null 2>&1; exit $code"""
+    r"""printf '\036minicluster-end %d\n' $code >&3; [ "$0" != fed ] || cat >/dev/null; exit $code"""
 )
 #: Lines by which kubectl ends; those of a command may look the same
 LAST_WORDS = re.compile(rb"error: |Error from server|Unable to connect to the server|The connection to the server")

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import IO
@@ -18,22 +18,21 @@ from minicluster import streams
 from minicluster.errors import OutputError, StateError
 from minicluster.live.input import READ_BYTES, Input
 from minicluster.live.kubectl_words import KubectlWords
-from minicluster.signals import HANDLER_SECONDS, Handler, handled
+from minicluster.signals import HANDLER_SECONDS, handle_signals
 from minicluster.tool import CommandError, reason, text
 
 #: Gets a signal; returns whether it has dealt with it, so that the command doesn't get it
 Told = Callable[[int], bool]
 #: Gets a signal's name and a process id of the pod; returns the words that send the one to the other
 SignalWords = Callable[[str, str], Sequence[str]]
-#: Seconds that the pod has to take a signal; that kubectl has after the end of the command, or after a signal
-SIGNAL_SECONDS, KUBECTL_END_SECONDS = 15.0, 5.0
+#: Seconds until a signal finds the command; that the pod has to take it; that kubectl has afterwards, or after the end
+BEGIN_SECONDS, SIGNAL_SECONDS, KUBECTL_END_SECONDS = 5.0, 10.0, 5.0
 #: Seconds until what may be kubectl's last words is taken for the command's
 HOLD_SECONDS = 0.2
 #: What kubectl says of a connection that breaks
 CUT = re.compile(r"error stream|reset by peer|unexpected EOF|closed network connection|broken pipe|websocket: close")
 #: The number of Ctrl-C after which the command is left alone
 STOP_PRESSES = 3
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class CutError(StateError):
@@ -194,19 +193,25 @@ class Piped:
 
     def _is_told(self, process: "subprocess.Popen[bytes]", number: int) -> bool:
         """Send a signal to the command in the pod, which may not have begun yet; return whether it got it."""
-        end = time.monotonic() + SIGNAL_SECONDS
+        end = time.monotonic() + BEGIN_SECONDS
         # no lock: another signal may come meanwhile
         while not self._said.id and process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
-        words = self._signal_words(signal.Signals(number).name.removeprefix("SIG"), self._said.id.decode())
-        none = subprocess.DEVNULL
-        try:
-            done = subprocess.run(  # noqa: S603 - words, no shell
-                words, stdin=none, capture_output=True, start_new_session=True, timeout=SIGNAL_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
+        if not self._said.id:
             return False
-        return done.returncode == 0
+        return send(self._signal_words(signal.Signals(number).name.removeprefix("SIG"), self._said.id.decode()))
+
+
+def send(words: Sequence[str]) -> bool:
+    """Run a command that sends a signal; return whether it could."""
+    none = subprocess.DEVNULL
+    try:
+        done = subprocess.run(  # noqa: S603 - words, no shell
+            words, stdin=none, capture_output=True, start_new_session=True, timeout=SIGNAL_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
 
 
 def failure(code: int, said: str, process: str = "") -> StateError:
@@ -226,9 +231,3 @@ def failure(code: int, said: str, process: str = "") -> StateError:
 def code_of(code: int) -> int:
     """Return the exit code that a shell gives a process; a signal's is 128 and its number."""
     return 128 - code if code < 0 else code
-
-
-def handle_signals(handler: Handler) -> AbstractContextManager[None]:
-    """Set a handler for the signals that end a program."""
-    # nohup, or a shell's &, makes us ignore some: we still do
-    return handled((number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN), handler)

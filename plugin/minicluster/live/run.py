@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Sequence
 from types import FrameType
 
@@ -13,33 +14,44 @@ from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.input import Input
 from minicluster.live.kubectl_words import EXEC_FAILED, START
-from minicluster.live.piped import Ours, Piped, Told, Written, code_of, failure, handle_signals
+from minicluster.live.piped import Ours, Piped, Told, Written, code_of, failure, send
+from minicluster.signals import handle_signals
 from minicluster.tool import text
 
-#: Sends a signal to a process and all that descends from it. `ends` gives them 5 s: first the process may end the rest
+#: Runs a command on a terminal below a shell with a key in its words, which outlives the keys that end the command
+BELOW_KEY = 'trap : INT QUIT TSTP; "$@"; exit $?'
+#: Sends a signal to a process, or that of a key, and all that descends from it. `ends` lets the process end the rest,
+#: and gives all of them 5 s
 SEND_SIGNAL = (
     FIND_TOOLS
     + r"""
-pairs= all=" $2 " found=1
+pairs= root=$2 found=1
 for stat in /proc/[0-9]*/stat; do
   { read -r line <"$stat"; } 2>/dev/null || continue
-  rest=${line##*) } rest=${rest#* }
-  pairs="$pairs ${line%% *}:${rest%% *}"
+  rest=${line##*) } rest=${rest#* } pid=${line%% *}
+  pairs="$pairs $pid:${rest%% *}"
+  case $2 in
+  key-*) { read -r line <"${stat%stat}cmdline"; } 2>/dev/null; case $line in *"$2"*) [ $pid = $$ ] || root=$pid ;; esac ;;
+  esac
 done
+all=" $root "
 while [ "$found" ]; do
   found=
   for pair in $pairs; do
     case $all in *" ${pair%:*} "*) continue ;; *" ${pair#*:} "*) all="$all${pair%:*} " found=1 ;; esac
   done
 done
-[ "$3" ] || { kill -s "$1" $all 2>/dev/null; exit 0; }
-kill -s "$1" "$2" || exit
+left() { for pid in $all; do kill -s 0 $pid && return; done; } 2>/dev/null
+send() { for pid in $all; do kill -s "$1" $pid; done; } 2>/dev/null
+[ "$3" ] || { send "$1"; exit 0; }
+kill -s "$1" "$root" || exit
 for second in 1 2 3 4 5; do
-  kill -s 0 $all 2>/dev/null || exit 0
-  [ $second = 1 ] || kill -s "$1" $all 2>/dev/null
+  left || exit 0
+  [ $second = 1 ] || send "$1"
   sleep 1
 done
-kill -s KILL $all 2>/dev/null || exit 0
+send KILL
+exit 0
 """
 )
 
@@ -53,7 +65,7 @@ def run(kubernetes: Kubernetes, node: Node, words: Sequence[str], ours: Ours | N
     """
     ours = ours or Ours(Input())
     if sys.stdin.isatty() and sys.stdout.isatty():
-        return _Terminal(kubernetes.words(*node.pod.exec_words("--stdin", "--tty"), *words), ours.told).run()
+        return _Terminal(kubernetes, node, ours.told).run(words)
     return _piped(kubernetes, node, words, ours)
 
 
@@ -69,32 +81,44 @@ def run_program(
 
 def _piped(kubernetes: Kubernetes, node: Node, words: Sequence[str], ours: Ours) -> int:
     def signal_words(name: str, process: str) -> list[str]:
-        ends = "" if name == "INT" else "ends"
-        return kubernetes.words(*node.pod.exec_words(), "/bin/sh", "-c", SEND_SIGNAL, "sh", name, process, ends)
+        return _signal_words(kubernetes, node, name, process)
 
     is_fed = isinstance(ours.stdin, int) or ours.stdin.is_fed
     start = ("/bin/sh", "-c", START, "fed" if is_fed else "own")
     return Piped(kubernetes.words(*node.pod.exec_words("--stdin"), *start, *words), signal_words, ours).run()
 
 
+def _signal_words(kubernetes: Kubernetes, node: Node, name: str, process: str) -> list[str]:
+    ends = "" if name == "INT" else "ends"
+    return kubernetes.words(*node.pod.exec_words(), "/bin/sh", "-c", SEND_SIGNAL, "sh", name, process, ends)
+
+
 class _Terminal:
     """kubectl with our terminal; what it writes to standard error is its own."""
 
-    def __init__(self, words: Sequence[str], told: Told) -> None:
-        self._words, self._told = words, told
+    def __init__(self, kubernetes: Kubernetes, node: Node, told: Told) -> None:
+        self._kubernetes, self._node, self._told = kubernetes, node, told
+        self._key, self._left = f"key-{uuid.uuid4().hex}", 0
 
-    def run(self) -> int:
+    def run(self, words: Sequence[str]) -> int:
         """Return the exit code. Raises CutError, StateError."""
-        with subprocess.Popen(self._words, stderr=subprocess.PIPE) as process:  # noqa: S603 - words, no shell
+        start = ("/bin/sh", "-c", BELOW_KEY, self._key)
+        line = self._kubernetes.words(*self._node.pod.exec_words("--stdin", "--tty"), *start, *words)
+        with subprocess.Popen(line, stderr=subprocess.PIPE) as process:  # noqa: S603 - words, no shell
 
             def pass_on(number: int, _frame: FrameType | None) -> None:
                 # on a terminal kubectl gets Ctrl-C itself, and passes it on as a key
                 if number != signal.SIGINT and not self._told(number):
+                    self._left = number
+                    # as a terminal that goes away: a shell at work would not hear SIGTERM
+                    send(_signal_words(self._kubernetes, self._node, "HUP", self._key))
                     process.send_signal(number)
 
             with handle_signals(pass_on):
                 said = process.stderr.read() if process.stderr else b""
                 code = process.wait()
+        if self._left:
+            return 128 + self._left
         if code > 0 and not EXEC_FAILED.search(said):
             raise failure(code, text(said))
         return code_of(code)

@@ -11,13 +11,14 @@ from typing import Any
 from minicluster.cluster.lead import Lead
 from minicluster.errors import AccessError, KubernetesError, StateError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.lead.ask import SilentError, ask, program_words
+from minicluster.lead.ask import LateError, SilentError, ask, program_words
 from minicluster.live.attached import attach_options
 from minicluster.live.input import Input
-from minicluster.live.piped import CutError, Ours, Written, handle_signals
+from minicluster.live.piped import CutError, Ours, Written
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.reconnection import Reconnection
 from minicluster.live.run import run
+from minicluster.signals import handle_signals
 from minicluster.streams import Say
 
 #: The flux commands that submit a job and follow it
@@ -26,6 +27,8 @@ FOLLOWING = ("run", "alloc")
 CLIENT_ATTRIBUTE = "user.minicluster-client"
 #: The most seconds between our clock and the queue's times
 CLOCK_SECONDS = 60.0
+#: Seconds in which the lead has to take our end
+TOLD_SECONDS = 8.0
 #: The exit code of what was killed, also with its container
 KILLED_CODE = 128 + signal.SIGKILL
 
@@ -114,7 +117,9 @@ class _Following:
 
     def _told(self, number: int) -> bool:
         """Return whether a signal needs no more: a job that waits gets no signals, so it is cancelled."""
-        self._was_told = True
+        if not self._was_told:
+            self._was_told = True
+            self._kubernetes = self._kubernetes.within(TOLD_SECONDS)
         # after Ctrl-C flux asks for a second one, and then cancels the job itself
         return number != signal.SIGINT and bool(self._try("stop").get("cancelled"))
 
@@ -126,8 +131,8 @@ class _Following:
     def _try(self, action: str) -> dict[str, Any]:
         try:
             return self._ask(action)
-        except (KubernetesError, SilentError) as error:
-            self._say(f"{error.reason}: {self._goes_on({})}")
+        except (KubernetesError, SilentError, LateError) as error:
+            self._say(f"{getattr(error, 'reason', error)}: {self._goes_on({})}")
             return {}
 
     def _ask(self, action: str, lead: Lead | None = None) -> dict[str, Any]:

@@ -10,12 +10,16 @@ from minicluster.errors import KubernetesError, StatusError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.live.lookup import Cluster
-from minicluster.live.piped import STOP_PRESSES, handle_signals
+from minicluster.live.piped import STOP_PRESSES
 from minicluster.pasted import Where, completed
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
+from minicluster.signals import handle_signals
 from minicluster.streams import Say
 from minicluster.terminal import Step, wrong
+
+#: Seconds in which a lead that may not be ready can cancel its jobs
+UNREADY_SECONDS = 2.0
 
 
 class Stopped(KeyboardInterrupt):
@@ -87,11 +91,12 @@ class TemporaryRelease:
                     self._say(f"removing {self.asked.name}")
                     self._cancel()
                 self._say(Step(f"removing {self.asked.name}", "removing", is_quiet=True))
-                # nobody waits for the end of pods that no other release can meet
                 is_over = self.has_ended and self.asked.is_made_up
                 if is_over or oneshot.is_there(self.kubernetes, self.asked):
                     self._is_installed = True
-                    oneshot.remove(self.kubernetes, self.asked, waits=not is_over)
+                    # nobody waits for the end of pods that no other release can meet: brokers that were told to stop
+                    # as they started take their ten seconds
+                    oneshot.remove(self.kubernetes, self.asked, waits=not self.asked.is_made_up)
         except ToolError as error:
             if self._is_installed:
                 self._say_left(helm.explain(error))
@@ -102,7 +107,8 @@ class TemporaryRelease:
             lead = Cluster(self.kubernetes, self._cluster.name).read_lead()
             # Kubernetes may have yet to see that it is ready
             if lead and lead.is_running:
-                ask(self.kubernetes, lead.pod, "cancellation", lead.flux_words("cancel", "--all"))
+                kubernetes = self.kubernetes.within(None if lead.is_ready else UNREADY_SECONDS)
+                ask(kubernetes, lead.pod, "cancellation", lead.flux_words("cancel", "--all"))
         except (KubernetesError, ToolError, StatusError, SilentError, LateError):
             return  # the pods' own stop cancels them
 

@@ -56,13 +56,25 @@ def test_the_flux_command_passes_a_signal_to_the_command_in_the_pod(kubectl: Kub
     assert (process.returncode, out, err) == (9, f"got {name}\n", "")
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all_that_a_command_has_started(kubectl: Kubectl, number: signal.Signals) -> None:
+    # a session of its own, which holds the output, as that of a program with a terminal inside
+    kubectl.flux(f"""setsid sh -c 'trap "" {number.name[3:]}; echo $$; exec sleep 100' & wait""")
+    with kubectl.start("flux", "mini", "--", "submit") as process:
+        assert process.stdout
+        child = Path("/proc", process.stdout.readline().strip())
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    until(lambda: not child.exists() or "(sleep) Z" in (child / "stat").read_text())
+
+
 def test_a_third_ctrl_c_leaves_a_command_that_ignores_signals(kubectl: Kubectl) -> None:
     kubectl.flux("trap '' INT; echo ready; sleep 5 & wait; wait")
     with kubectl.start("flux", "mini", "--", "submit") as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         for count in range(3):
-            until(lambda count=count: sum("pairs= all" in line for line in kubectl.asked()) == count)
+            until(lambda count=count: sum("pairs= root" in line for line in kubectl.asked()) == count)
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
