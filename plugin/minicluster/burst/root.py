@@ -49,8 +49,12 @@ class BurstRequest:
         return self.ranks("resource", "status", "-n", "-s", "online", "-o", "{ranks}")
 
     def busy(self) -> set[int]:
-        """Return the burst's ranks on which jobs run."""
-        return self.ranks("resource", "list", "-n", "-s", "allocated", "-o", "{ranks}")
+        """Return the burst's ranks on which jobs run. Raises BurstError when Flux says nothing: jobs may run then."""
+        said = self.flux("resource", "list", "-n", "-s", "all,allocated", "-o", "{state} {ranks}")
+        ranks = {state: its for state, _, its in (line.partition(" ") for line in lines.split(said))}
+        if "all" not in ranks:
+            raise BurstError(f"Flux does not say where jobs run in {self.root.name}, and nothing is removed: try again")
+        return set(parse_idset(ranks.get("allocated", "").strip())) & set(parse_idset(self.burst.ranks()))
 
     def drain(self, ranks: str, why: str) -> None:
         """Let no more jobs start on some ranks; the reason that Flux shows begins with `OUR_PREFIX`."""

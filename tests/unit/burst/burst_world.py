@@ -142,8 +142,8 @@ def look(world: dict[str, Any], words: list[str], line: str) -> None:
         end(lead_pods(world["lead"]))
     if "resource drain -n" in line:
         end("".join(f"{rank}|minicluster: {why}\n" for rank, why in world["drains"].items()))
-    if "-s allocated" in line:
-        end(",".join(map(str, world["busy"])))
+    if "-s all,allocated" in line:
+        end(f"all 0-99\nallocated {','.join(map(str, world['busy']))}\n")
     if line.startswith("kubectl config get-contexts"):
         end("here\ncloud\n")
     if line.startswith("helm version"):

@@ -61,7 +61,7 @@ ANSWERS: dict[str, Any] = {
     r"flux resource drain -n -o ": "4|minicluster: b0 is being removed\n5|disk\n",
     r"flux resource (drain|undrain) ": "",
     r"flux resource status -n -s online ": "0-5\n",
-    r"flux resource list -n -s allocated ": "0-3\n",
+    r"flux resource list -n -s all,allocated ": "all 0-7\nallocated 0-3\n",
     r"flux --version$": "commands:    \t\t0.88.0\nlibflux-core:\t\t0.88.0\n",
     r"^kubectl logs ": "minicluster: first\n<6>broker\nminicluster: the last word\n",
 }
@@ -251,7 +251,7 @@ def test_burst_hosts_writes_a_private_folder_for_a_hostlist(run: Run, tmp_path: 
             "start.sh": 0o755,
             "minicluster-burst.service": 0o644,
         }
-    done = run("remove", "flux", "vm-[0-1]", answers={**answers, "-s allocated": "0\n"})
+    done = run("remove", "flux", "vm-[0-1]", answers={**answers, "-s all,allocated": "all 0-7\nallocated 0\n"})
     assert done.stderr.splitlines()[-1] == (
         "minicluster: no job runs on vm-[0-1]: stop the brokers there, and `flux resource undrain vm-[0-1]` before "
         "they come back"
@@ -316,8 +316,10 @@ def waiting(*pods: Any) -> dict[str, Any]:
         ),
         (["remove", "-n", "there"], {"helm status b0": [1, "Error: release: not found"]}, "b0 can't be removed from "
          "namespace there: helm status b0: release: not found; --namespace and --context say where it is", 0),
-        (["remove"], {"-s allocated": "0-4"}, "after 0 s jobs still run on b0, whose hosts take no new ones: run this "
-         "again, or cancel the jobs that `flux jobs` shows", 1),
+        (["remove"], {"-s all,allocated": ""}, "Flux does not say where jobs run in flux, and nothing is removed: try "
+         "again", 1),
+        (["remove"], {"-s all,allocated": "all 0-7\nallocated 0-4\n"}, "after 0 s jobs still run on b0, whose hosts "
+         "take no new ones: run this again, or cancel the jobs that `flux jobs` shows", 1),
         (["install"], {"get values": HOSTLIST}, "flux has no hosts b0 for a burst: flux.bursting.hostlist is "
          "flux-0,vm-[0-1]; name hosts that are consecutive in it, and not the root's own", 0),
     ], ids=lambda x: x[:60] if isinstance(x, str) else "",
