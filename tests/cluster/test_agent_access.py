@@ -120,7 +120,7 @@ def test_the_agent_can_create_an_event_about_its_job(release4: Release, tmp_path
 def test_a_request_that_the_agent_may_not_make_is_an_error_of_one_line(release4: Release, tmp_path: Path) -> None:
     release4.install(**SCALES)
     pod = agent(release4, tmp_path, job="other")
-    for call, resource in ((pod.get_job, "jobs.batch"), (lambda: pod.cpu("mc"), "pods.metrics.k8s.io")):
+    for call, resource in ((pod.get_job, "jobs.batch"), (lambda: pod.cpu("mc", 0), "pods.metrics.k8s.io")):
         with pytest.raises(KubeError) as caught:
             call()
         text = str(caught.value)

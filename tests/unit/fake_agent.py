@@ -151,7 +151,7 @@ class FakeKube:
     def select(self, _: dict[str, Any], selector: dict[str, Any] | None) -> None:
         self.held = selector and selector["matchExpressions"][0]["values"]
 
-    def cpu(self, container: str) -> float:
+    def cpu(self, container: str, _: int) -> float:
         assert container == "app"
         self._fail("cpu")
         return self.use

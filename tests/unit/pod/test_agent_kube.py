@@ -270,9 +270,16 @@ def test_cpu_sums_the_use_of_the_broker_containers(pod: Kube, api: Api) -> None:
         return {"containers": [{"name": name, "usage": {"cpu": cpu}} for name, cpu in use.items()]}
 
     api.answer({"items": [containers(app="1500m", side="9"), containers(app="2"), containers(side="9")]})
-    assert pod.cpu("app") == 3.5
+    assert pod.cpu("app", 2) == 3.5
     path = "/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3Dmc"
     assert [asked[0] for asked in api.asked] == [f"GET {path}"]
+
+
+@pytest.mark.parametrize(("measured", "ready", "said"), [(0, 0, "0 of 1"), (1, 2, "1 of 2")])
+def test_cpu_is_unknown_while_a_pod_is_not_measured(pod: Kube, api: Api, measured: int, ready: int, said: str) -> None:
+    api.answer({"items": [{"containers": [{"name": "app", "usage": {"cpu": "1"}}]}] * measured})
+    with pytest.raises(KubeError, match=f": {said} pods are measured"):
+        pod.cpu("app", ready)
 
 
 def test_the_pods_of_the_job_are_listed(pod: Kube, api: Api) -> None:

@@ -346,7 +346,7 @@ IDLE = "waits: nodes have been idle for less than 60 s"
             {"cpu_target": 50}, [look(4, cpu=0.5), look(4, now=60, cpu=0.5)], (4, "nothing to do"), id="CPU at target"
         ),
         pytest.param(
-            {"cpu_target": 50}, [look(4, 4, cpu=None), look(4, 4, 60, cpu=None)], (4, "nothing to do"), id="CPU unknown"
+            {"cpu_target": 50}, [look(4, cpu=None), look(4, now=60, cpu=None)], (4, "nothing to do"), id="CPU unknown"
         ),
     ],
 )

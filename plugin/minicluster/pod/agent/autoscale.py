@@ -50,13 +50,15 @@ class Snapshot:
     need: Need = NOTHING  #: of the queue
     waiting: int = 0  #: jobs
     requested: int = 0  #: by minicluster-scale or the replicas of the Deployment; 0: nothing
-    cpu: float | None = None  #: use as a part of the request
+    cpu: float | None = None  #: use as a part of the request; None: unknown
 
     def wishes(self, policy: Policy) -> dict[str, int]:
         """Return the size that each reason asks for."""
         found = {"queue": self.need.size, "asked": self.requested, "min": policy.min}
-        if policy.cpu_target and self.cpu is not None:
-            ratio = round(self.cpu * 100) / policy.cpu_target  # whole percents, as in HorizontalPodAutoscaler
+        if policy.cpu_target:
+            # what nobody measures may be busy: it counts as on target
+            use = policy.cpu_target / 100 if self.cpu is None else self.cpu
+            ratio = round(use * 100) / policy.cpu_target  # whole percents, as in HorizontalPodAutoscaler
             found["cpu"] = self.size if abs(ratio - 1) <= TOLERANCE_PART else math.ceil(self.size * ratio)
         return found
 

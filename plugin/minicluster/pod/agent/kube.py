@@ -200,11 +200,17 @@ class Kube:
     def _selector(self) -> str:
         return "?" + urllib.parse.urlencode({"labelSelector": f"{JOB_NAME}={self.name}"})
 
-    def cpu(self, container: str) -> float:
-        """Return the CPU that the brokers' containers use, in cores. Needs a metrics API. Raises KubeError."""
+    def cpu(self, container: str, ready: int) -> float:
+        """Return the CPU that the brokers' containers use, in cores. Needs a metrics API.
+
+        Raises KubeError, also while some of those that are ready are not measured.
+        """
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
-        used = (each for pod in self.call("GET", path + self._selector)["items"] for each in pod["containers"])
-        return sum(parse_cpu(each["usage"]["cpu"]) for each in used if each["name"] == container)
+        found = (each for pod in self.call("GET", path + self._selector)["items"] for each in pod["containers"])
+        used = [parse_cpu(each["usage"]["cpu"]) for each in found if each["name"] == container]
+        if len(used) < max(ready, 1):
+            raise KubeError(f"GET {path}: {len(used)} of {max(ready, 1)} pods are measured")
+        return sum(used)
 
 
 def server() -> str:

@@ -174,8 +174,9 @@ class Scaler:
             # the agent ended between the two changes, or Helm made the first one
             is_unfinished = is_emptying(job, len(one.ranks))
             one.job = one.kube.empty(job, len(one.ranks)) if is_unfinished else one.kube.drop_field_ownership(job)
+        ready = int(own.job.get("status", {}).get("ready", 0))
         used = (
-            self._try("CPU use can't be read", lambda: own.kube.cpu(settings["container"]))
+            self._try("CPU use can't be read", lambda: own.kube.cpu(settings["container"], ready))
             if own.policy.cpu_target
             else None
         )
