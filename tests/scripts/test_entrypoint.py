@@ -62,6 +62,32 @@ def test_a_pod_without_flux_says_which_value_to_set(make: Make) -> None:
     assert pod.run() == (127, f"minicluster: {message}\n")
 
 
+@pytest.mark.parametrize(
+    ("job", "namespace", "group"),
+    [
+        ("flux-sample", "ns", ""),
+        ("flux-sample-big", "ns", "big"),
+        ("dev-flux-sample", "ns", ""),
+        ("flux-sample-v2", "ns", ""),
+        ("dev-flux-sample-big", "ns", "big"),
+        ("flux-sample", "other", ""),
+    ],
+)
+def test_a_pod_whose_job_was_renamed_or_moved_ends_and_says_so(
+    make: Make, job: str, namespace: str, group: str
+) -> None:
+    pod = make({**QUIET, "groups": [{"name": "big", "cores": 1}]}, {"command": "true"})
+    if group:
+        pod.play("start", ": >$MINICLUSTER_HOME/config/run/ended")
+    names = {"MINICLUSTER_JOB": job, "MINICLUSTER_NAMESPACE": namespace, "MINICLUSTER_GROUP": group}
+    own = f"flux-sample{f'-{group}' if group else ''}"
+    said = (
+        f"minicluster: this pod is {job}-0 in the namespace {namespace}, and its configuration is that of {own}-0 in "
+        "ns: names can't change after the rendering; set nameOverride and Helm's --namespace\n"
+    )
+    assert pod.run("entrypoint.sh", **names) == ((0, "") if (job, namespace) == (own, "ns") else (1, said))
+
+
 @pytest.mark.parametrize("given", [None, "", "/nonexistent/zsh"])
 def test_the_broker_gets_a_shell_that_exists(make: Make, given: str | None) -> None:
     pod = make(QUIET, {"command": "true"})

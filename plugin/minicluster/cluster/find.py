@@ -56,7 +56,11 @@ def find_by_name(kube: KubePort, name: str, known: Object | None = None) -> Foun
     ``known`` is its Job, if that was read.
     """
     items = kube.select("pods", broker_pods(name))
-    return found_of(kube, name, known or _readable(kube.get, "job", name), items)
+    job = known or _readable(kube.get, "job", name)
+    its = read_job(job) if job else None
+    if its and its.cluster != name:  # the Job was renamed after the rendering, and its pods' labels were not
+        items = kube.select("pods", broker_pods(its.cluster))
+    return found_of(kube, name, job, items)
 
 
 def found_of(kube: KubePort, name: str, found: Object | None, items: Object) -> Found | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from minicluster.cluster import words
 from minicluster.cluster.groups import SUSPENDED, queue_of, registered
-from minicluster.cluster.pods import Pod
+from minicluster.cluster.pods import CLUSTER_LABEL, Pod
 from minicluster.render.constants import GROUP_LABEL, IMMUTABLE, MULTIKUEUE
 
 #: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
@@ -47,6 +47,7 @@ class KubernetesJob:
     failures: int = 0  #: pods that failed and count
     most_failures: int | None = None  #: with more the Job ends; None when it is not known
     is_copied: bool = False  #: whether Kueue's MultiKueue runs a copy in another cluster
+    cluster: str = ""  #: the MiniCluster that its pods name, the one that was rendered; "" when it is no longer known
 
     @property
     def is_asleep(self) -> bool:
@@ -83,6 +84,8 @@ def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
         failures=job.get("status", {}).get("failed", 0),
         most_failures=spec.get("backoffLimit"),
         is_copied=spec.get("managedBy") == MULTIKUEUE,
+        # its own labels may be those of Argo CD
+        cluster=spec.get("template", {}).get("metadata", {}).get("labels", {}).get(CLUSTER_LABEL, metadata["name"]),
     )
 
 

@@ -13,6 +13,11 @@ COPIED = (
     "Kueue's MultiKueue copies the Job alone to another cluster, where its pods can't run: install it there, or use a "
     "queue without MultiKueue"
 )
+#: Why a Job comes to nothing that got another name when it was rendered
+RENAMED = (
+    "its Job is {name}, and its configuration is that of {was}: names can't change after the rendering; set "
+    "nameOverride to {name} in place of a namePrefix or nameSuffix"
+)
 #: The end of the reason when a lead failed
 IS_REPLACED = "; Kubernetes replaces it, or ends the Job"
 
@@ -24,11 +29,18 @@ def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
         return "Suspended" if job.is_suspended else "Starting", COPIED
     if job and job.is_suspended and not job.end:
         return "Suspended", _why_suspended(name, job)
+    if job and _is_renamed(name, job.cluster):
+        return job.end[0] if job.end else "Starting", RENAMED.format(name=name, was=job.cluster)
     if job and job.end:
         return job.end
     if 0 not in pods:
         return "Starting", of_no_pod("the lead has no pod", name, job.why_no_pod if job else "")
     return _state_by_pod(pods[0], job, now)
+
+
+def _is_renamed(name: str, rendered: str) -> bool:
+    """Return whether a name has more than the one that was rendered; any other label is of the user's own."""
+    return bool(rendered) and name != rendered and (name.startswith(rendered) or name.endswith(rendered))
 
 
 def of_no_pod(state: str, job: str, said: str) -> str:

@@ -19,6 +19,7 @@ def shell(cluster: MiniClusterModel) -> str:
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
     values: dict[str, object] = {
         "mc_name": cluster.name,
+        "mc_namespace": cluster.namespace,
         "mc_size": cluster.size,
         "mc_max_size": cluster.max_size,
         "mc_view": "" if container["disable"] else "/opt/views/view",
@@ -31,8 +32,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_groups": "".join(_group(group) for group in cluster.groups),
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
-        # as /proc/net/tcp has it
-        "mc_port_hex": f"{broker.port(cluster):04X}",
+        "mc_port_hex": f"{broker.port(cluster):04X}",  # as /proc/net/tcp has it
         "mc_own_config": _flag(cluster.flux["brokerConfig"]),
         "mc_records": "" if cluster.flux["brokerConfig"] or cluster.flux["keptJobs"] else broker.KEPT_JOBS,
         "mc_own_shm": _flag(has_own_shared_memory(cluster)),

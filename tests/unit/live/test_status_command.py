@@ -12,7 +12,7 @@ from fake_kubectl import FORBIDDEN, IDLE, NO_EXEC, NONE, REFUSED, Kubectl, asked
 from minicluster.commands.status import INTERVAL_SECONDS
 from minicluster.kube import kubectl as client
 from minicluster.lead import ask, question
-from status_samples import SETTINGS, STARTS, UNSCHEDULABLE, flux, pod, show
+from status_samples import SETTINGS, STARTS, UNSCHEDULABLE, flux, job, pod, show
 
 AWAY = "jobs go on without the API server: try again, or check KUBECONFIG and --context"
 NEEDS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
@@ -84,6 +84,35 @@ def test_status_asks_no_lead_when_its_pod_is_missing(kubectl: Kubectl, tmp_path:
     assert "the lead has no pod" in done.stdout
     kinds = ("pods", "job", "events", "deployment")
     assert [line.split()[0:2] for line in asked(tmp_path)] == [["get", kind] for kind in kinds]
+
+
+def renamed(name: str, label: str) -> dict[str, Any]:
+    """Return the Job mini, whose pods have another name in their labels."""
+    found = job()
+    found["metadata"]["name"] = name
+    found["spec"]["template"] = {"metadata": {"labels": {"app.kubernetes.io/instance": label}}}
+    return found
+
+
+@pytest.mark.parametrize("name", ["dev-mini", "mini-v2"])
+def test_status_says_that_the_job_was_renamed(kubectl: Kubectl, tmp_path: Path, name: str) -> None:
+    done = kubectl(name, "-o", "json", job=renamed(name, "mini"))
+    found = json.loads(done.stdout)
+    why = (
+        f"its Job is {name}, and its configuration is that of mini: names can't change after the rendering; set "
+        f"nameOverride to {name} in place of a namePrefix or nameSuffix"
+    )
+    assert (found["state"], found["why"], found["pods"]) == ("Starting", why, [{"ranks": "0-3", "reason": "Running"}])
+    failed = renamed(name, "mini") | {"status": job(end=("Failed", "PodFailurePolicy"))["status"]}
+    found = json.loads(kubectl(name, "-o", "json", job=failed).stdout)
+    assert (found["state"], found["why"]) == ("Failed", why)
+    selectors = [line for line in asked(tmp_path) if "instance=mini,app.kubernetes.io/component=broker" in line]
+    assert len(selectors) == 2
+
+
+def test_status_finds_pods_by_a_label_of_the_users_own(kubectl: Kubectl) -> None:
+    done = kubectl("mini", job=renamed("mini", "lab"))
+    assert done.stdout == IDLE.replace("3d4h", "0s")
 
 
 QUOTA = 'pods "mini-3-x" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3'

@@ -240,6 +240,7 @@ def resource_set(rank: str = "0", hosts: str = "flux-sample-0", **children: str)
 
 SETTINGS = {
     "mc_name": "flux-sample",
+    "mc_namespace": "ns",
     "mc_size": "1",
     "mc_max_size": "1",
     "mc_view": "/opt/views/view",

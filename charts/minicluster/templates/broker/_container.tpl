@@ -51,6 +51,14 @@ env:
   - name: MINICLUSTER_GROUP
     value: {{ . | quote }}
   {{- end }}
+  {{- if eq $kind "runner" }}
+  {{- /* a tool that changes names after the rendering changes none in the configuration */}}
+  {{- range $name, $path := dict "JOB" "metadata.labels['batch.kubernetes.io/job-name']" "NAMESPACE" "metadata.namespace" }}
+  - name: MINICLUSTER_{{ $name }}
+    valueFrom:
+      fieldRef: {fieldPath: {{ $path | quote }}}
+  {{- end }}
+  {{- end }}
   {{- if and (eq $kind "runner") (not $root.group) }}
   {{- /* how many pods of the index were there before; Kubernetes sets one of them with backoffLimitPerIndex */}}
   {{- range $name, $key := dict "FAILURES" "job-index-failure-count" "IGNORED_FAILURES" "job-index-ignored-failure-count" }}

@@ -28,7 +28,9 @@ main() {
   our_world
   mc_group=${MINICLUSTER_GROUP:-}
   if [ "$JOB_COMPLETION_INDEX$mc_group$mc_joins" = 0 ]; then mc_role='lead'; else mc_role='worker'; fi
-  mc_host=$mc_name${mc_group:+-$mc_group}-$JOB_COMPLETION_INDEX
+  mc_job=$mc_name${mc_group:+-$mc_group}
+  mc_host=$mc_job-$JOB_COMPLETION_INDEX
+  check_names
   find_former_life /dev/shm
   mkdir -p "$mc_state/run" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin"
   trap on_stop TERM INT
@@ -63,6 +65,15 @@ main() {
     say "$mc_host of $mc_size (max $mc_max_size)${version:+, Flux $version}"
   fi
   "$mc_role"
+}
+
+# Fails if the Job has another name, or another namespace, than when it was rendered: no broker would find another one.
+check_names() {
+  # the pods of an older Job don't know them
+  [ "${MINICLUSTER_JOB:-$mc_job} ${MINICLUSTER_NAMESPACE:-$mc_namespace}" != "$mc_job $mc_namespace" ] || return 0
+  warn "this pod is $MINICLUSTER_JOB-$JOB_COMPLETION_INDEX in the namespace $MINICLUSTER_NAMESPACE, and its configuration\
+ is that of $mc_host in $mc_namespace: names can't change after the rendering; set nameOverride and Helm's --namespace"
+  exit_with 1
 }
 
 # Makes the files that the pod's programs expect.
