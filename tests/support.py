@@ -23,6 +23,13 @@ PACKAGE = ROOT / "plugin" / "minicluster"
 SOURCES = sorted(path for folder in ("plugin", "tools", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 SEED = b"a seed of the tests, 32 bytes long"
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
+
+
+def awaiting(version: str) -> str:
+    """Return the API version that an object has until the post-renderer gives it this one."""
+    return f"{GROUP}/{version.replace('/', '.')}"
+
+
 #: A certificate that no cluster uses.
 PUBLIC = "b" * 39 + "p"
 SECRET = "b" * 39 + "s"

@@ -7,7 +7,7 @@ import pytest
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.upgrade import changes
 from renderings import job, pod
-from support import CHART, Helm, by_name, load_all, one
+from support import CHART, Helm, awaiting, by_name, load_all, one
 
 TEXT = 'it\'s "$HOME" `id`\nß'
 
@@ -107,7 +107,7 @@ def test_the_pods_name_the_pod_group_of_their_gang_scheduler(helm4: Helm) -> Non
     ):
         text = helm4.template(values={"gang": {"kind": kind, **spec}, "pod": {"schedulerName": "s"}})
         group = one(text, "PodGroup")
-        assert (group["apiVersion"], group["metadata"]["name"]) == (version, "flux-sample")
+        assert (group["apiVersion"], group["metadata"]["name"]) == (awaiting(version), "flux-sample")
         assert group["metadata"]["namespace"] == "ns"
         assert group["spec"] == {"minMember": 1, **spec}
         groups = {"groups": [{"name": "gpu", "cores": 1}]}
@@ -126,7 +126,7 @@ def test_the_pods_name_the_pod_group_of_a_gang_of_kubernetes(helm: Helm) -> None
     for served, version in ((FIXED, "v1alpha2"), (RESIZABLE, "v1beta1")):
         text = helm.template(*served, values=NATIVE)
         group = one(text, "PodGroup")
-        assert group["apiVersion"] == f"scheduling.k8s.io/{version}"
+        assert group["apiVersion"] == awaiting(f"scheduling.k8s.io/{version}")
         assert (group["metadata"]["name"], group["metadata"]["namespace"]) == ("flux-sample", "ns")
         assert pod(text)["spec"].pop("schedulingGroup") == {"podGroupName": "flux-sample"}
         assert pod(text)["metadata"] == plain["metadata"]
@@ -134,10 +134,10 @@ def test_the_pods_name_the_pod_group_of_a_gang_of_kubernetes(helm: Helm) -> None
 
 def test_the_pods_get_a_basic_group_where_kubernetes_makes_gangs_by_itself(helm: Helm) -> None:
     volcano = {"gang": {"kind": "volcano"}, "pod": {"schedulerName": "s"}}
-    for values, others in (({}, []), (volcano, ["scheduling.volcano.sh/v1beta1"])):
+    for values, others in (({}, []), (volcano, [awaiting("scheduling.volcano.sh/v1beta1")])):
         text = helm.template(*FIXED, values=values)
         groups = {each["apiVersion"]: each["spec"] for each in load_all(text) if each["kind"] == "PodGroup"}
-        assert groups.pop("scheduling.k8s.io/v1alpha2") == {"schedulingPolicy": {"basic": {}}}
+        assert groups.pop(awaiting("scheduling.k8s.io/v1alpha2")) == {"schedulingPolicy": {"basic": {}}}
         assert list(groups) == others
         assert pod(text)["spec"]["schedulingGroup"] == {"podGroupName": "flux-sample"}
 
@@ -165,7 +165,8 @@ def test_the_pods_get_no_group_where_kubernetes_makes_no_gangs_by_itself(helm: H
 def test_kube_version_chooses_the_api_version_of_an_offline_pod_group(
     helm: Helm, offline: tuple[str, ...], version: str
 ) -> None:
-    assert one(helm.template(*offline, values=NATIVE), "PodGroup")["apiVersion"] == f"scheduling.k8s.io/{version}"
+    group = one(helm.template(*offline, values=NATIVE), "PodGroup")
+    assert group["apiVersion"] == awaiting(f"scheduling.k8s.io/{version}")
 
 
 def test_a_gang_of_kubernetes_is_refused_by_a_cluster_without_pod_groups(helm: Helm) -> None:

@@ -64,7 +64,8 @@ def test_the_program_is_told_what_the_jobs_record(helm4: Helm) -> None:
     keys = ("minicluster/immutable", "minicluster/version")
     made = {name: one(text, "Job", name)["metadata"]["annotations"] for name in ("mc", "mc-gpu", "mc-big")}
     assert plan["jobs"] == {name: {key: notes[key] for key in keys} for name, notes in made.items()}
-    assert plan["made"] == [one(text, "Job", name) for name in made]
+    # as a manifest for Kubernetes: a hook makes it
+    assert plan["made"] == [{**one(text, "Job", name), "apiVersion": "batch/v1"} for name in made]
 
 
 @pytest.mark.parametrize(

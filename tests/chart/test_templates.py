@@ -1,6 +1,7 @@
 """What the templates render without a cluster."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from minicluster import yamlio
 from minicluster.release.helm import version
 from minicluster.render import config, resources
 from renderings import app, at, cluster, job, pod, runner
-from support import CHART, GROUP, Helm, by_name, deep, one
+from support import CHART, GROUP, Helm, by_name, deep, load_all, one
 
 
 def test_the_defaults_render_to_these_objects(helm: Helm) -> None:
@@ -27,6 +28,35 @@ def test_the_defaults_render_to_these_objects(helm: Helm) -> None:
         ("Job", "flux-sample"),
         ("MiniCluster", "flux-sample"),
     }
+
+
+#: Values by which each template makes something
+EVERYTHING: dict[str, Any] = {
+    "services": [{"name": "db", "command": "a"}],
+    "upgrade": {"replace": True},
+    "state": {"capacity": "1Gi"},
+    "networkPolicy": {"enabled": True},
+    "autoscaling": {"enabled": True},
+    "metrics": {"enabled": True, "podMonitor": {"enabled": True}},
+    "groups": [{"name": "g", "cores": 1}],
+    "pod": {"disruptionBudget": True, "resourceClaims": [{"name": "c", "spec": {"devices": {}}}]},
+    "gang": {"kind": "coscheduling"},
+    "flux": {"bursting": {"expose": {"type": "NodePort"}, "follow": {"bursts": ["b"]}}},
+}
+
+
+def test_no_api_server_knows_an_object_before_the_post_renderer(helm: Helm) -> None:
+    text = helm.template(values=EVERYTHING)
+    for document in load_all(text):
+        # Helm 3 hands over no hooks
+        is_hook = "helm.sh/hook" in document["metadata"].get("annotations", {})
+        assert document["apiVersion"].startswith(f"{GROUP}/") != is_hook, document["kind"]
+
+
+def test_the_document_of_the_minicluster_is_the_last_and_ends_with_its_kind(helm: Helm) -> None:
+    chunks = [chunk for chunk in re.split(r"^---\n", helm.template(), flags=re.MULTILINE) if chunk.strip()]
+    awaiting = [chunk for chunk in chunks if GROUP in chunk]
+    assert awaiting[-1].rstrip().endswith("\nkind: MiniCluster")
 
 
 def test_the_minicluster_document_has_the_whole_spec(helm: Helm) -> None:

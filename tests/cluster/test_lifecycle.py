@@ -55,7 +55,7 @@ def test_an_install_without_the_post_renderer_creates_nothing(release: Release) 
     for args in ((), ("--dry-run=server",)):
         done = release.run("install", *args, post=False)
         assert done.code != 0
-        assert f'no matches for kind "MiniCluster" in version "{GROUP}/v1"' in done.err
+        assert f'no matches for kind "Job" in version "{GROUP}/batch.v1"' in done.err
         assert "add--post-renderer-minicluster" in done.err
         assert release.items() == []
 

@@ -19,9 +19,11 @@ from minicluster.convert.read import each_object, is_converted, is_list, other_v
 from minicluster.errors import StreamError, ToolError
 from minicluster.release import helm
 from minicluster.release.caller import Caller
+from minicluster.render import awaiting
+from minicluster.render.awaiting import API_GROUP, VERSION_LINE
 from minicluster.render.kept import with_kept
 from minicluster.render.revision import Job, Name, jobs_of, name_of, with_sent
-from minicluster.render.stream import API_GROUP, INNER, KIND, may_have_others, parse, split
+from minicluster.render.stream import INNER, KIND, may_have_others, parse, split
 from minicluster.streams import Say
 
 #: An annotation of a MiniCluster or an MPIJob: "true" leaves it to its operator
@@ -90,7 +92,7 @@ def cover(data: bytes) -> Iterator[bytes]:
     for chunk in split(with_kept(data)):
         document = parse(chunk)
         if document is None:
-            yield chunk
+            yield awaiting.release(chunk)[0]
             continue
         document.pop("kept", None)
         metadata = document["metadata"]
@@ -102,7 +104,7 @@ def cover(data: bytes) -> Iterator[bytes]:
 
 def _uncovered(chunk: bytes) -> bytes:
     """Return the hand-over document that a document covers; any other one as it is."""
-    if API_GROUP.encode() not in chunk or parse(chunk):
+    if API_GROUP.encode() not in chunk or VERSION_LINE.search(chunk):
         return chunk
     document = yamlio.load(chunk)
     return yamlio.dump(json.loads(document["data"][API_GROUP]))

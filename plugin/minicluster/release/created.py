@@ -20,13 +20,14 @@ from minicluster.release.asked import (
     set_words,
     words_of_install,
 )
+from minicluster.render.awaiting import INSTANCE
 from minicluster.render.quantity import is_quantity, to_number, unmeant
 
 #: Where the nodes share a volume, and the file of the report on it
 DATA, REPORT = "/data", "/data/jobs.jsonl"
 #: The value by which all pods run on one Kubernetes node, and the labels that it needs
 TOGETHER = "pod.template.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
-INSTANCE, HOSTNAME = "app.kubernetes.io/instance", "kubernetes.io/hostname"
+HOSTNAME = "kubernetes.io/hostname"
 #: A chart without values of its own, which prints those that it gets
 BARE_CHART = {
     "Chart.yaml": "{apiVersion: v2, name: values, version: 0.0.0}",

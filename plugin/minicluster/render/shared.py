@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minicluster.render import programs
+from minicluster.render.awaiting import INSTANCE
 from minicluster.render.model import MiniClusterModel
 
 #: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
 VERSION_ANNOTATION = "minicluster/version"
-_INSTANCE = "app.kubernetes.io/instance"
 
 #: Namespace and name of a ConfigMap
 Key = tuple[str, str]
@@ -54,7 +54,7 @@ def documents(cluster: MiniClusterModel, left: dict[Key, programs.Files]) -> Ite
                 "name": one.name,
                 "namespace": cluster.namespace,
                 # it is of no single cluster
-                "labels": {key: text for key, text in cluster.labels.items() if key != _INSTANCE},
+                "labels": {key: text for key, text in cluster.labels.items() if key != INSTANCE},
                 "annotations": {**cluster.annotations, VERSION_ANNOTATION: one.version},
             }
             yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}

@@ -1,7 +1,7 @@
 """The stream of YAML documents that Helm hands to a post-renderer.
 
-The stream is split as text, and only a document that can be a MiniCluster is parsed. All others pass through byte for
-byte.
+The stream is split as text, and only a document that can be a MiniCluster is parsed. The other objects of our chart get
+their own API version, and all else passes through byte for byte.
 """
 
 import re
@@ -12,10 +12,10 @@ import yaml
 
 from minicluster import yamlio
 from minicluster.errors import StreamError
+from minicluster.render import awaiting
+from minicluster.render.awaiting import API_GROUP
 
-#: Group of the hand-over document. No API server has it: a release without the post-renderer fails before anything is
-#: created, and Kubernetes' error says what to add.
-API_GROUP = "post-renderer-required.add--post-renderer-minicluster"
+#: API version, in the chart's group, and kind of the hand-over document
 API_VERSION = "v1"
 KIND = "MiniCluster"
 #: Group of flux-operator's MiniClusters, and of mpi-operator's MPIJobs
@@ -53,10 +53,12 @@ def may_have_others(data: bytes) -> bool:
 def parse(chunk: bytes) -> dict[str, Any] | None:
     """Return the MiniCluster in a document, None for anything else.
 
-    Raises StreamError for a document that names our group and isn't YAML, or is of an unknown version.
+    Raises StreamError for a document that names our group and isn't YAML, has no kind, or is of an unknown version.
     """
     if API_GROUP.encode() not in chunk:
         return None
+    if awaiting.VERSION_LINE.search(chunk) and (kind := awaiting.KIND_LINE.search(chunk)) and kind[1] != KIND.encode():
+        return None  # without the parser, which takes a hundred times as long
     try:
         document = yamlio.load(chunk)
     except yaml.YAMLError as error:
@@ -64,12 +66,14 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     if not isinstance(document, dict):
         return None
     group, _, version = str(document.get("apiVersion")).partition("/")
-    if group != API_GROUP:
+    if group != API_GROUP or document.get("kind", KIND) != KIND:
         return None
-    if document.get("kind") != KIND or version != API_VERSION:
+    if "kind" not in document:  # it is the last line of the chart's
+        raise StreamError("a MiniCluster document is cut off: give all that Helm renders")
+    if version != API_VERSION:
         raise StreamError(
-            f"{document.get('apiVersion')} {document.get('kind')}: this post-renderer knows {API_GROUP}/{API_VERSION} "
-            f"{KIND} only; use the minicluster package of the chart's version"
+            f"{document.get('apiVersion')} {KIND}: this post-renderer knows {API_GROUP}/{API_VERSION} {KIND} only; use "
+            "the minicluster package of the chart's version"
         )
     return document
 
@@ -84,7 +88,7 @@ def render(data: bytes, expand: Expand) -> Iterator[bytes]:
     What is made comes before the first Job: Helm 3 creates objects in this order, and a pod that finds no ConfigMap
     waits for the kubelet's next try.
 
-    Raises StreamError for a stream that is empty, is not YAML, or has two MiniClusters of one name.
+    Raises StreamError for a stream that is empty, is not YAML, has two MiniClusters of one name, or lacks one.
     """
     if not data.strip():
         raise StreamError(
@@ -94,16 +98,23 @@ def render(data: bytes, expand: Expand) -> Iterator[bytes]:
     seen: set[tuple[str, str]] = set()
     first: list[bytes | dict[str, Any]] = []
     jobs: list[bytes] = []  # from the first Job on
+    parts: dict[str, bytes] = {}  # one object of ours for each MiniCluster
     for chunk in split(data):
         document = parse(chunk)
         if document is None:
-            (jobs if jobs or _JOB.search(chunk) else first).append(chunk)
+            own, cluster = awaiting.release(chunk)
+            if cluster is not None:
+                parts[cluster] = own
+            (jobs if jobs or _JOB.search(own) else first).append(own)
             continue
         _check_unique(document, seen)
         first.append(document)
+    documents = [one for one in first if isinstance(one, dict)]
     if not seen:
         _check_yaml(data)
-    made = iter(expand([one for one in first if isinstance(one, dict)]))
+        parts.update(awaiting.of_older_charts(jobs, data))
+    awaiting.refuse_orphans(parts.items(), set(map(awaiting.name, documents)))
+    made = iter(expand(documents))
     for one in first:
         yield from [one] if isinstance(one, bytes) else map(yamlio.dump_manifest, next(made))
     if first and jobs and not _MARKER.match(jobs[0]):

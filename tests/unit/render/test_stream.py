@@ -223,11 +223,6 @@ def test_any_documents_around_a_minicluster_are_kept(
             "use the minicluster package of the chart's version",
         ),
         (
-            MINE.replace(b"kind: MiniCluster", b"kind: Maxi"),
-            f"{GROUP}/v1 Maxi: this post-renderer knows {GROUP}/v1 MiniCluster only; "
-            "use the minicluster package of the chart's version",
-        ),
-        (
             MINE.replace(b"/v1", b""),
             f"{GROUP} MiniCluster: this post-renderer knows {GROUP}/v1 MiniCluster only; "
             "use the minicluster package of the chart's version",
