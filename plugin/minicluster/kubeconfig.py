@@ -9,6 +9,8 @@ from pathlib import Path
 NO_CLUSTER_TEXT = re.compile(
     r"(?:localhost|127\.0\.0\.1|\[::1\]):8080|context .*(?:not found|does not exist)|locate context|no configuration"
 )
+#: What kubectl says of one that leaves open which context is meant
+NO_CONTEXT_TEXT = re.compile("current-context must exist.*")
 
 
 def missing(environment: Mapping[str, str]) -> str:
@@ -20,6 +22,12 @@ def missing(environment: Mapping[str, str]) -> str:
     if named:
         return f"KUBECONFIG is {os.pathsep.join(named)}: there is no such file"
     return f"there is no kubeconfig: KUBECONFIG is not set, and {default} doesn't exist"
+
+
+def unusable(reason: str, environment: Mapping[str, str]) -> str:
+    """Return why there is no context, by what kubectl says."""
+    said = NO_CONTEXT_TEXT.sub("it has no current context", reason)
+    return missing(environment) or f"the kubeconfig can't be used: {said}"
 
 
 def is_pod(environment: Mapping[str, str]) -> bool:

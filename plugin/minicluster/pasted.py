@@ -53,7 +53,7 @@ def completed(command: str, where: Where, program: str = "minicluster") -> str:
     own, dashes, rest = command.partition(" -- ")
     words = own.split()
     tool = words[0]
-    if words[1] not in ELSEWHERE[tool]:
+    if words[1] not in ELSEWHERE[tool] and "--help" not in words:
         for option, value in zip(PLACE_OPTIONS[tool], where, strict=True):
             is_given = option in words or (option == "-n" and tuple(words[:3]) in OF_ALL_NAMESPACES)
             own += f" {option} {shlex.quote(value)}" if value and not is_given else ""

@@ -14,7 +14,7 @@ Handler = Callable[[int, FrameType | None], None]
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 TERMINATIONS = SIGNALS[1:]
 #: Seconds that a command has to end what it has started
-END_SECONDS = 10.0
+EXIT_SECONDS = 10.0
 #: The most seconds until the handler of a signal runs during `wait` and `join`
 HANDLER_SECONDS = 1.0
 
@@ -52,7 +52,7 @@ def interruptible() -> Iterator[list[int]]:
 
 def _end_late(code: int) -> None:
     """End the process though something keeps it, such as another thread."""
-    time.sleep(END_SECONDS)
+    time.sleep(EXIT_SECONDS)
     os._exit(code)
 
 

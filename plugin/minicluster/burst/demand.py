@@ -175,7 +175,7 @@ class Demand:
         job, lead = cluster.read_job(), cluster.read_lead()
         end = end_of(name, job)
         if end:
-            way = "`helm uninstall` removes what is left of its bursts"
+            way = "helm uninstall removes what is left of its bursts"
             self.stop(BurstError(f"{ended(name, end, lead)}; {way}"))
         if end or not lead or not lead.is_ready:
             state = end or describe(kubernetes, see(kubernetes, name, job, lead))

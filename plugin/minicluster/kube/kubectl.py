@@ -35,8 +35,6 @@ STATUS = {
 UNDECIDED = (0, STATUS["Unauthorized"])
 STATUS_TEXT = re.compile(rf"\(({'|'.join(STATUS)})\)")
 
-#: What it says, and what we say, where a kubeconfig leaves open which context is meant
-NO_CONTEXT, NOT_NAMED = re.compile("current-context must exist.*"), "it has no current context"
 #: Changes that come within this time of each other are one
 SAME_SECONDS = 0.05
 #: Until the second look where nothing has changed
@@ -65,18 +63,16 @@ class Kubernetes(Place):
         In a pod without a kubeconfig there are none. Raises KubernetesError without context or pod.
         """
         try:
-            found = json.loads(self.kubectl("config", "view", "--minify", "--output=json") or "{}")
+            found = _parsed("config view", self.kubectl("config", "view", "--minify", "--output=json") or "{}")
         except CommandError as error:
             if self.context or not kubeconfig.is_pod(os.environ):
-                said = NO_CONTEXT.sub(NOT_NAMED, error.reason)
-                why = kubeconfig.missing(os.environ) or f"the kubeconfig can't be used: {said}"
+                why = kubeconfig.unusable(error.reason, os.environ)
                 raise RefusedError(f"{why}: check KUBECONFIG and the context", why) from None
             return self
         if not found.get("contexts"):
             return self
-        named = found["contexts"][0]
-        own = named["context"].get("namespace") or "default"
-        return replace(self, context=named["name"], namespace=self.namespace or own)
+        name, own = (found["contexts"][0][key] for key in ("name", "context"))
+        return replace(self, context=name, namespace=self.namespace or own.get("namespace", "default"))
 
     @property
     def _options(self) -> list[str]:
@@ -88,13 +84,8 @@ class Kubernetes(Place):
         answer = ("--ignore-not-found", "--output=json", "--request-timeout=10s")
         with _ported():
             text = self.kubectl("get", kind, *words, *answer, seconds=ANSWER_SECONDS)
-        try:
-            # kubectl prints nothing for an empty list, too
-            found: dict[str, Any] = json.loads(text or ('{"items": []}' if is_list else "{}"))
-        except ValueError as error:
-            why = f"the answer is not JSON: {error}"
-            raise AwayError(f"kubectl get {kind}: {why}", why) from None
-        return found
+        # kubectl prints nothing for an empty list, too
+        return _parsed(f"get {kind}", text or ('{"items": []}' if is_list else "{}"))
 
     def select(self, kind: str, labels: str = "", fields: str = "") -> dict[str, Any]:
         """Return the list of the objects that labels and fields select."""
@@ -213,6 +204,15 @@ def ported(error: CommandError) -> KubernetesError:
     said = STATUS_TEXT.search(error.reason)
     status = STATUS["Forbidden"] if error.is_forbidden else STATUS[said[1]] if said else 0
     return (AwayError if status in UNDECIDED else RefusedError)(str(error), error.reason, status)
+
+
+def _parsed(question: str, text: str) -> dict[str, Any]:
+    """Return what kubectl has printed as JSON. Raises AwayError."""
+    try:
+        return dict(json.loads(text))
+    except ValueError as error:
+        why = f"the answer is not JSON: {error}"
+        raise AwayError(f"kubectl {question}: {why}", why) from None
 
 
 @contextmanager

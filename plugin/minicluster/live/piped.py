@@ -26,7 +26,7 @@ Told = Callable[[int], bool]
 #: Gets a signal's name and a process id of the pod; returns the words that send the one to the other
 SignalWords = Callable[[str, str], Sequence[str]]
 #: Seconds until a signal finds the command; that the pod has to take it; that kubectl has afterwards, or after the end
-BEGIN_SECONDS, SIGNAL_SECONDS, KUBECTL_END_SECONDS = 5.0, 10.0, 5.0
+FOUND_SECONDS, SIGNAL_SECONDS, KUBECTL_END_SECONDS = 5.0, 10.0, 5.0
 #: Seconds until what may be kubectl's last words is taken for the command's
 HOLD_SECONDS = 0.2
 #: What kubectl says of a connection that breaks
@@ -53,9 +53,9 @@ class Written:
         """Begin with none."""
         self._counts, self._again = [0, 0], [0, 0]
 
-    def again(self) -> None:
-        """Expect the same from the begin."""
-        self._again = [*self._counts]
+    def again(self, *, errors: bool = True) -> None:
+        """Expect the same output from the begin, and the same errors."""
+        self._again = [self._counts[0], self._counts[1] if errors else 0]
 
     def new(self, which: int, data: bytes) -> bytes:
         """Return what is new."""
@@ -193,7 +193,7 @@ class Piped:
 
     def _is_told(self, process: "subprocess.Popen[bytes]", number: int) -> bool:
         """Send a signal to the command in the pod, which may not have begun yet; return whether it got it."""
-        end = time.monotonic() + BEGIN_SECONDS
+        end = time.monotonic() + FOUND_SECONDS
         # no lock: another signal may come meanwhile
         while not self._said.id and process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)

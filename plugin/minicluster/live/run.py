@@ -31,7 +31,10 @@ for stat in /proc/[0-9]*/stat; do
   rest=${line##*) } rest=${rest#* } pid=${line%% *}
   pairs="$pairs $pid:${rest%% *}"
   case $2 in
-  key-*) { read -r line <"${stat%stat}cmdline"; } 2>/dev/null; case $line in *"$2"*) [ $pid = $$ ] || root=$pid ;; esac ;;
+  key-*)
+    { read -r line <"${stat%stat}cmdline"; } 2>/dev/null
+    case $line in *"$2"*) [ $pid = $$ ] || root=$pid ;; esac
+    ;;
   esac
 done
 all=" $root "

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minicluster.cluster.lead import Lead
+from minicluster.cluster.wake import is_asleep, was_woken
 from minicluster.errors import AccessError, KubernetesError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import LateError, SilentError, ask, program_words
 from minicluster.live.attached import attach_options
 from minicluster.live.input import Input
+from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.piped import CutError, Ours, Written
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.reconnection import Reconnection
@@ -28,7 +30,7 @@ CLIENT_ATTRIBUTE = "user.minicluster-client"
 #: The most seconds between our clock and the queue's times
 CLOCK_SECONDS = 60.0
 #: Seconds in which the lead has to take our end
-TOLD_SECONDS = 8.0
+CANCEL_SECONDS = 8.0
 #: The exit code of what was killed, also with its container
 KILLED_CODE = 128 + signal.SIGKILL
 
@@ -60,25 +62,28 @@ class _Following:
         place, marked = 0, line
         while True:
             try:
-                return self._run(line, place)
-            except CutError as cut:
+                code = self._run(line, place)
+                if not code or self._was_told or not self._fell_asleep():
+                    return code
+                cut, is_own = CutError("the lead fell asleep", process=line[0], code_of_pod=code), True
+            except CutError as broken:
                 if self._was_told:
                     raise
-                former, job = self._lead.uid, self._find(cut)
-                if cut.code_of_pod is not None and former == self._lead.uid:
-                    return cut.code_of_pod
-                if "exit_code" in job:
-                    self._say(f"job {job['id']} has ended, and Flux no longer has its output")
-                    return 1 if job["exit_code"] is None else int(job["exit_code"])
-                if not job and not cut.process and former == self._lead.uid:
-                    raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on(job)}") from None
-                place = self._place(job)
-                if former != self._lead.uid:
-                    self._say(
-                        f"job {job['id']} goes on" if job else "the job was not submitted: running the command again"
-                    )
-                self._written.again()
-                line = _attach(words, job) if job else marked
+                cut, is_own = broken, False
+            former, job = self._lead.uid, self._find(cut)
+            if cut.code_of_pod is not None and former == self._lead.uid:
+                return cut.code_of_pod
+            if "exit_code" in job:
+                self._say(f"job {job['id']} has ended, and Flux no longer has its output")
+                return 1 if job["exit_code"] is None else int(job["exit_code"])
+            if not job and not cut.process and former == self._lead.uid:
+                raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on(job)}")
+            place = self._place(job)
+            if former != self._lead.uid:
+                self._say(f"job {job['id']} goes on" if job else "the job was not submitted: running the command again")
+            # the last errors of a flux that ended are its own
+            self._written.again(errors=not is_own)
+            line = _attach(words, job) if job else marked
 
     def _find(self, cut: CutError) -> dict[str, Any]:
         """Return the job, which may be on another lead now. Raises StateError."""
@@ -119,7 +124,7 @@ class _Following:
         """Return whether a signal needs no more: a job that waits gets no signals, so it is cancelled."""
         if not self._was_told:
             self._was_told = True
-            self._kubernetes = self._kubernetes.within(TOLD_SECONDS)
+            self._kubernetes = self._kubernetes.within(CANCEL_SECONDS)
         # after Ctrl-C flux asks for a second one, and then cancels the job itself
         return number != signal.SIGINT and bool(self._try("stop").get("cancelled"))
 
@@ -141,6 +146,16 @@ class _Following:
         words = program_words(lead, self._key, f"{age:.0f}", action)
         found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
         return found
+
+    def _fell_asleep(self) -> bool:
+        """Return whether the lead is gone because the MiniCluster was suspended when it was idle: no job of it ran."""
+        with refusals():
+            cluster = Cluster(self._kubernetes, self._name)
+            lead = cluster.read_lead()
+            if lead and lead.uid == self._lead.uid and lead.is_ready:
+                return False
+            job = cluster.read_job()
+        return is_asleep(job) or was_woken(job)
 
     def _goes_on(self, job: dict[str, Any]) -> str:
         """Return what the user can do about a job that goes on."""

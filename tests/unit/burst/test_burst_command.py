@@ -290,13 +290,13 @@ def waiting(*pods: Any) -> dict[str, Any]:
         (["hosts", "--output-dir", "/proc/1"], {}, "/proc/1 has other files, such as arch_status: give a new or empty "
          "folder", 0),
         (["install"], {"job-name=flux": {"items": [pod("x", phase="Pending")]}}, "the lead of flux doesn't run in "
-         "the current namespace: see `kubectl get pods`", 0),
+         "the current namespace: see the pods there", 0),
         (["install"], {"helm upgrade": [1, "Error: size can't\nchange"]}, "helm upgrade: size can't change",
          3),
         (["install"], waiting(), LATE + "it has no pod: `kubectl describe job b0` says why", 3),
         (["install"], waiting(pod("p", phase="Pending", containerStatuses=[IMAGE])),
-         LATE + "pod p is Pending: ImagePullBackOff: no such image: correct the image's name, or set imagePullSecret "
-         "for its registry", 3),
+         LATE + "pod p is Pending: ImagePullBackOff: no such image: correct the image's name, or set "
+         "pod.imagePullSecrets for its registry", 3),
         (["install"], waiting(pod("p", phase="Pending", conditions=[UNSCHEDULABLE])),
          LATE + "pod p is Pending: Unschedulable: 0/1 nodes are available", 3),
         (["install"], waiting(pod("p")), LATE + "pod p says: the last word", 3),
@@ -359,7 +359,7 @@ def test_burst_install_refuses_another_lead_and_warns_when_none_answers(run: Run
     assert done.exit_code == 1
     assert done.stderr == WARNING + (
         "minicluster: what answers at 10.0.0.1:30001 has another certificate than flux: give the --address of its "
-        "lead; see `kubectl get service`\n"
+        "lead; see the Services in the current namespace\n"
     )
     assert changes(tmp_path) == []
     done = run("install", "flux", "b0", "--address", "192.0.2.9", lead=probe.Handshake.NONE)

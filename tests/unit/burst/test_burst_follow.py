@@ -375,8 +375,8 @@ def test_burst_follow_changes_nothing_while_the_lead_does_not_answer(world: Worl
     world.follow(play, is_known=False)
     unknown = [line for line in world.lines() if "not known" in line]
     assert unknown == [
-        "what the queue needs is not known: flux is Starting: the lead has no pod: `kubectl describe job flux` says "
-        "why",
+        "what the queue needs is not known: flux is Starting: the lead has no pod: `kubectl describe job flux "
+        "-n there` says why",
         "what the queue needs is not known: kubectl exec flux-0-y: the pod is gone",
     ]
 
@@ -395,7 +395,7 @@ def test_burst_follow_changes_nothing_while_the_root_is_suspended(world: World) 
     world.follow(play, is_known=False)
     assert [line for line in world.lines() if "not known" in line] == [
         "what the queue needs is not known: flux is Suspended: the Job is suspended: `kubectl patch job flux "
-        """--type=merge -p '{"spec":{"suspend":false}}'` resumes it"""
+        """--type=merge -p '{"spec":{"suspend":false}}' -n there` resumes it"""
     ]
 
 
@@ -440,7 +440,7 @@ def test_burst_follow_ends_with_the_root(world: World, change: dict[str, Any], w
     world.follow(play, ends=True)
     assert world.result
     assert world.result.exit_code == 1
-    assert world.lines()[-1] == f"{why}; `helm uninstall` removes what is left of its bursts"
+    assert world.lines()[-1] == f"{why}; helm uninstall removes what is left of its bursts"
     assert world["done"] == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from minicluster import cli
+from minicluster import cli, streams
 from minicluster.errors import CurveError, MiniClusterError, UsageError
 from support import GROUP, SEED, Done, Process, front_door
 
@@ -24,6 +24,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the files that the commands are given."""
+    streams.about(namespace="", context="")  # another test's
     (tmp_path / "stream").write_text(DOCUMENT)
     (tmp_path / "cluster").write_text(CLUSTER)
     (tmp_path / "seed").write_bytes(SEED)
@@ -34,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     )
     loud = 'echo "level=ERROR msg=\\"it is so\\"" >&2\necho "Error: it is \\"so\\"" >&2\nexit 1\n'
     (tmp_path / "bin" / "loud").write_text(f"#!/bin/sh\n{loud}")
-    (tmp_path / "bin" / "kubectl").write_text("#!/bin/sh\necho no JSON\n")
+    (tmp_path / "bin" / "kubectl").write_text("#!/bin/sh\ncase $* in *config*) ;; *) echo no JSON;; esac\n")
     (tmp_path / "values").write_text(
         "maxSize: 2\nflux: {bursting: {clusters: [{name: b, size: 1}], expose: {type: NodePort}}}\n"
     )
@@ -159,11 +160,11 @@ WRONG: list[tuple[str, int, str]] = [
      "the first and the last a letter or digit"),
     ("HELM_BIN=no template x", 1, "HELM_BIN is no: there is no such program: install Helm 3.14 or later, or Helm 4, "
      "or set HELM_BIN to its path"),
-    ("HELM_BIN=no burst values a b", 1, "the root a in the current namespace can't be read: HELM_BIN is no: there "
+    ("HELM_BIN=no burst values a b", 1, "the root a in namespace default can't be read: HELM_BIN is no: there "
      "is no such program: install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path; --root-namespace and "
      "--root-context say where it is"),
     ("HELM_BIN={folder}/bin/loud template x", 1, "helm template: it is \"so\""),
-    ("HELM_BIN={folder}/bin/loud burst values a b", 1, "the root a in the current namespace can't be read: helm get "
+    ("HELM_BIN={folder}/bin/loud burst values a b", 1, "the root a in namespace default can't be read: helm get "
      "values: it is \"so\"; --root-namespace and --root-context say where it is"),
     ("status a", 1, "the answer is not JSON: Expecting value: line 1 column 1 (char 0): check KUBECONFIG, --context "
      "and --namespace"),

@@ -414,7 +414,7 @@ def test_all_sends_the_program_that_brings_the_files_to_the_other_nodes(
     kubectl: Kubectl, here: Path, pod_folder: Path, code: int
 ) -> None:
     (here / "a 'b").write_text("text")
-    kubectl.flux(f'shift 3; printf "<%s>" "$@" >&2; grep -o "distribute.py FOLDER" | head -n 1 >&2; exit {code}')
+    kubectl.flux(f'shift 3; printf "<%s>" "$@" >&2; grep -o "def main(folder" | head -n 1 >&2; exit {code}')
     worker: dict[str, Any] = pod(1)
     gone: dict[str, Any] = pod(2, ended(1))
     kubectl.has(pods={"items": [lead(kubectl.folder), worker, gone]})
@@ -424,7 +424,7 @@ def test_all_sends_the_program_that_brings_the_files_to_the_other_nodes(
     *words, rest = asked.removeprefix("<").split(">")
     words = [word.removeprefix("<") for word in words]
     end = "" if code else say("the other nodes have it, too")
-    assert (done.code, done.out, rest) == (code, "", f"distribute.py FOLDER\n{end}")
+    assert (done.code, done.out, rest) == (code, "", f"def main(folder\n{end}")
     assert words[:2] == [str(pod_folder), "a 'b"]
     assert words[2].startswith("minicluster-")
     assert words[3:] == ["minicluster", "mini-0", "mini-1"]

@@ -36,7 +36,7 @@ def test_claims_that_no_volume_was_bound_to_have_no_data(monkeypatch: pytest.Mon
     monkeypatch.setattr(deletion.helm, "uninstall", lambda *_: None)
     said: list[str] = []
     claims = {name: {"status": {"phase": phase}} for name, phase in (("mini-data", "Bound"), ("mini-state", "Pending"))}
-    monkeypatch.setattr(FakeKube, "get", lambda _, kind, name: claims.get(name, {}))
+    monkeypatch.setattr(FakeKube, "get", lambda _self, _kind, name: claims.get(name, {}))
     kube = FakeKube(namespace="lab")
     deletion.delete(kube, "mini", 1, said.append, lambda *_: None)
     assert said[1:] == [

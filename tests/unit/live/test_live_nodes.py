@@ -192,7 +192,7 @@ def test_a_node_that_can_not_start_ends_the_wait_for_it(kubectl: Kubectl, words:
     bad = node(kubectl.folder, waiting("InvalidImageName", "no image"))
     kubectl.has(pods={"items": [lead(kubectl.folder), bad]})
     done = kubectl.run(*words, "--node", "gpu-1")
-    way = "correct the image's name, or set imagePullSecret for its registry"
+    way = "correct the image's name, or set pod.imagePullSecrets for its registry"
     why = f"mini can't start: mini-gpu-1 is Pending: InvalidImageName: no image: {way}"
     assert (done.code, done.out, done.err.splitlines()[-1]) == (1, "", f"minicluster: {why}")
 

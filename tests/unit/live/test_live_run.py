@@ -89,7 +89,9 @@ def test_the_flux_command_passes_its_terminal_to_the_pod(kubectl: Kubectl) -> No
         assert process.stderr
         assert process.stderr.read() == ""
         assert process.wait(60) == 6
-    assert b"got word" in os.read(ours, 1000)
+        said = b""
+        while b"got word" not in said:
+            said += os.read(ours, 1000)  # an error once all is read
     os.close(ours)
     assert "exec mini-0-x --container=mini --stdin --tty -- " in kubectl.asked()[-1]
 
@@ -220,6 +222,6 @@ def test_the_flux_command_without_words_for_flux_is_refused(program: str) -> Non
 def test_a_lead_that_can_not_start_ends_the_wait_for_it(kubectl: Kubectl, words: tuple[str, ...]) -> None:
     kubectl.has(pods={"items": [lead(kubectl.folder, waiting("InvalidImageName", "no image"))]})
     done = kubectl.run(*words)
-    way = "correct the image's name, or set imagePullSecret for its registry"
+    way = "correct the image's name, or set pod.imagePullSecrets for its registry"
     why = f"mini can't start: the lead is Pending: InvalidImageName: no image: {way}"
     assert (done.code, done.out, done.err.splitlines()[-1]) == (1, "", f"minicluster: {why}")

@@ -141,9 +141,10 @@ def test_wait_fails_when_the_cluster_is_deleted(kubectl: Kubectl) -> None:
 def test_wait_gives_up_after_its_timeout(kubectl: Kubectl) -> None:
     kubectl.has(job=suspended(), pods={"items": []})
     done = kubectl.run("wait", "mini", "-n", "lab", "--timeout", "1500ms")
+    why = SUSPENDED.replace("` resumes", " -n lab` resumes")
     lines = (
-        f"mini: Suspended: {SUSPENDED}",
-        f"mini in namespace lab: gave up after 1.5 s: Suspended: {SUSPENDED}",
+        f"mini: Suspended: {why}",
+        f"mini in namespace lab: gave up after 1.5 s: Suspended: {why}",
     )
     assert done == Done(1, "", say(*lines))
 

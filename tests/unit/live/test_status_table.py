@@ -48,7 +48,7 @@ Drained      1: bad [31mDIMM
              2: bad DIMM
              4: minicluster: the pod was told to stop
 Missing      3: Pending: ImagePullBackOff: correct the image's name, or set
-             imagePullSecret for its registry
+             pod.imagePullSecrets for its registry
 Bursts       2 up of 3
 Cores        76 free     20 allocated  128 total
 GPUs          0 free      6 allocated    8 total

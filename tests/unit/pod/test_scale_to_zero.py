@@ -28,6 +28,7 @@ NEEDED: list[tuple[str, Use, dict[str, Any]]] = [
     ("the quorum is not reached yet", RUNS._replace(runs=False), {}),
     ("a size was requested", RUNS, {"requested": 3}),
     ("CPU use in a shell", RUNS, {"cpu": 0.9}),
+    ("CPU use of added nodes that nobody measures", RUNS, {"size": 5}),
     ("nodes that the queue needs", RUNS, {"need": Need(3, 0)}),
 ]
 
@@ -42,7 +43,9 @@ def test_the_idle_window_starts_again_when_the_cluster_is_needed(found: Use, see
     assert left(idle, 50) == 30
 
 
-@pytest.mark.parametrize("seen", [{"requested": 2}, {"requested": 1}, {"cpu": 0.1}, {"cpu": 0.5}, {"size": 5}], ids=str)
+@pytest.mark.parametrize(
+    "seen", [{"requested": 2}, {"requested": 1}, {"cpu": 0.1}, {"cpu": 0.5}, {"size": 5, "cpu": 0.1}], ids=str
+)
 def test_the_idle_window_goes_on_whatever_the_request_cpu_use_and_size(seen: dict[str, Any]) -> None:
     idle = Idle()
     assert [left(idle, 0, **seen), left(idle, 30, **seen)] == [30, 0]

@@ -121,6 +121,7 @@ def test_a_drained_node_takes_jobs_again_when_as_much_is_free_as_was_short(
     assert [*lead.drained] == [1]
     capsys.readouterr()
     take(tmp_path, 402)
+    node.next_judgement = 0
     node.look()
     assert (lead.drained, lead.done) == ({}, [("drain", "1"), ("undrain", "1")])
     assert capsys.readouterr().err == "minicluster: memory is free again: the node takes jobs\n"

@@ -35,7 +35,8 @@ def test_values_get_what_the_world_asks_and_keep_what_they_have() -> None:
     }
     groups = [{"name": "gpu", "pod": {"labels": tenant.LABELS | {"kind": "gpu"}}}, *given["groups"][1:]]
     labels = tenant.LABELS | {"team": "ml"}
-    labelled = given | {"pod": {"labels": labels, "securityContext": {"runAsUser": 7}}, "groups": groups}
+    hooks = {"hooks": {"resources": {"requests": tenant.LEAST, "limits": tenant.LEAST}}}
+    labelled = given | hooks | {"pod": {"labels": labels, "securityContext": {"runAsUser": 7}}, "groups": groups}
     safe = tenant.CONTEXT | {"capabilities": {"drop": ["NET_RAW"]}}
     assert tenant.values(given, tenant.PLAIN) == given
     assert tenant.values(given, tenant.ROOT_PODS) == labelled
@@ -49,6 +50,7 @@ def test_values_get_what_the_world_asks_and_keep_what_they_have() -> None:
         "services": [{"image": "b", "securityContext": tenant.CONTEXT}],
         "flux": {"container": {"securityContext": tenant.CONTEXT}},
         "groups": groups,
+        **hooks,
     }
     assert tenant.values(tenant.values(given)) == tenant.values(given)
     assert tenant.values({})["containers"] == [{"securityContext": tenant.CONTEXT}]
