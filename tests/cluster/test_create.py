@@ -124,8 +124,8 @@ def test_keep_is_one_word_for_queue_report_and_shared_files(minicluster: Command
     assert (mounts["data"], mounts["minicluster-state"]) == ("/data", "/mnt/flux/state")
     gone = minicluster("delete", "mc")
     assert gone.err.splitlines()[-1] == (
-        "minicluster: kept with their data, for the next mc: mc-data, mc-state; "
-        f"`kubectl delete pvc -n {release.namespace} mc-data mc-state` removes them"
+        "minicluster: kept, never bound to a volume: mc-data, mc-state; "
+        f"`kubectl delete pvc mc-data mc-state -n {release.namespace}` removes them"
     )
     uids = {each["metadata"]["uid"] for each in release.items("persistentvolumeclaims")}
     assert len(uids) == 2
@@ -198,7 +198,7 @@ def test_delete_removes_nothing_but_miniclusters_without_a_yes(
     release.install(size=1)
     release.kubectl("delete", "secret", "--selector=owner=helm,name=mc")
     assert minicluster("delete", "mc") == Done(
-        1, "", "minicluster: mc belongs to no Helm release: remove it as it was made, such as by `kubectl delete`\n"
+        1, "", "minicluster: mc belongs to no Helm release: remove it as it was made, such as by kubectl\n"
     )
 
 
@@ -209,7 +209,7 @@ def test_a_wrong_name_or_size_is_refused_first_and_soon(minicluster: Command, re
     where = f"namespace {release.namespace}"
     near = f"there is no MiniCluster mcc in {where}: did you mean mc?"
     queue = "mc keeps no queue, so it would be lost: set state.capacity, state.claimName or archive.path at the install"
-    way = f"`minicluster replace mc --set maxSize=4 -n {release.namespace}`"
+    way = "uninstall mc first, which loses its queue, or install under another name"
     above = f"the size 4 is above the maxSize of mc, 3: lower it, or {way}"
     refusals = {
         ("delete", "mcc"): near,

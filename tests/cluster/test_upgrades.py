@@ -28,7 +28,9 @@ from versions import (
 
 from tools.releases import Release
 
-pytestmark = pytest.mark.without("labels", "security", why="0.1.0 gives the services' pod neither")
+pytestmark = pytest.mark.without(
+    "labels", "limits", "security", why="0.1.0 gives the services' pod no labels and context, and hooks no resources"
+)
 
 OLDER = sorted((Path(__file__).parent / "older").glob("*.tar.gz"))
 SCALED = {"autoscaling": {"enabled": True, "idleSeconds": 7}, "metrics": {"enabled": True}}

@@ -49,16 +49,15 @@ class Kubernetes(Place):
 
     def kubectl(self, *words: str, stdin: str = "", seconds: float = tool.KUBECTL_SECONDS) -> str:
         """Return what kubectl prints. Raises CommandError, and ToolError when it is missing."""
-        words = (*self._options, *words)
-        seconds = self.request_seconds(seconds)
-        return tool.text(tool.run("kubectl", words, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
+        given, seconds = (*self._options, *words), self.request_seconds(seconds)
+        return tool.text(tool.run("kubectl", given, stdin=stdin, seconds=seconds, apart=self.is_apart).stdout)
 
     def words(self, *words: str) -> list[str]:
         """Return the command line of a kubectl that the caller starts. Raises ToolError when it is missing."""
         return [tool.program("kubectl"), *self._options, *words]
 
     def settled(self) -> Self:
-        """Return the same with the names of context and namespace: it stays when others become the current ones.
+        """Return the same with the names of context and namespace, for when others become the current ones.
 
         In a pod without a kubeconfig there are none. Raises KubernetesError without context or pod.
         """
@@ -71,8 +70,9 @@ class Kubernetes(Place):
             return self
         if not found.get("contexts"):
             return self
-        name, own = (found["contexts"][0][key] for key in ("name", "context"))
-        return replace(self, context=name, namespace=self.namespace or own.get("namespace", "default"))
+        named = found["contexts"][0]
+        namespace = self.namespace or named["context"].get("namespace", "default")
+        return replace(self, context=named["name"], namespace=namespace, was_current=not self.context)
 
     @property
     def _options(self) -> list[str]:
@@ -186,8 +186,8 @@ class Kubernetes(Place):
     def __str__(self) -> str:
         """Name the namespace, and the context that was given. Asks kubectl for the name of the current namespace."""
         namespace = self.namespace or self._current_namespace()
-        named = f"namespace {namespace}" if namespace else "the current namespace"
-        return named + (f" of context {self.context}" if self.context else "")
+        of_context = f" of context {self.asked_context}" if self.asked_context else ""
+        return (f"namespace {namespace}" if namespace else "the current namespace") + of_context
 
     def _current_namespace(self) -> str:
         """Return the context's namespace; "" when it isn't known, as in a pod."""

@@ -24,10 +24,16 @@ class Place:
 
     context: str = ""
     namespace: str = ""
+    was_current: bool = False  #: whether nobody asked for the context: it was the current one
     is_apart: bool = False  #: whether a terminal's Ctrl-C doesn't reach the commands, so that they run to their end
     limit: float | None = None  #: seconds that all requests have together
     deadline: float | None = None  #: when these are over, by the monotonic clock
     stop: threading.Event | None = None  #: ends waits early
+
+    @property
+    def asked_context(self) -> str:
+        """The context that messages name; "" for the one that was current."""
+        return "" if self.was_current else self.context
 
     def within(self, seconds: float | None, stop: threading.Event | None = None) -> Self:
         """Return the same with a deadline, in that many seconds; None sets none. An earlier one stays.
@@ -127,6 +133,10 @@ class KubePort(Protocol):
     @property
     def context(self) -> str:
         """The context of the kubeconfig; "" is the current one."""
+
+    @property
+    def asked_context(self) -> str:
+        """The context that messages name; "" for the one that was current."""
 
     @property
     def namespace(self) -> str:

@@ -119,5 +119,5 @@ class TemporaryRelease:
     @property
     def way_out(self) -> str:
         """Return, in words, the command that removes it."""
-        where = Where(self.kubernetes.namespace, self.kubernetes.context)
+        where = Where(self.kubernetes.namespace, self.kubernetes.asked_context)
         return f"`{completed(f'helm uninstall {self.asked.name}', where)}` removes it"
