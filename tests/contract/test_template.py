@@ -3,6 +3,8 @@
 import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,11 @@ NO_CERTIFICATE = (
 )
 
 
-def run(helm: Helm, *args: object, prefix: tuple[str, ...] = (), **env: str) -> Done:
+def run(helm: Helm, *args: object, prefix: tuple[str, ...] = (), stdin: str = "", **env: str) -> Done:
     """Run `minicluster` where this Helm is the only one."""
     done = subprocess.run(
         [*prefix, sys.executable, "-m", "minicluster", *map(str, args)],
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
@@ -62,6 +65,38 @@ def test_template_makes_the_same_objects_as_helm_and_render(helm: Helm, seed_fil
     made = template(helm, "--set", "size=3", "--curve-seed-file", seed_file)
     assert by_name(made) == by_name(piped)
     assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "ConfigMap", "Secret", "Service", "Job"]
+
+
+class Values(BaseHTTPRequestHandler):
+    """Serves values."""
+
+    def do_GET(self) -> None:  # noqa: N802 - the server's name
+        """Answer."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"{size: 3, maxSize: 7}")
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+@pytest.mark.any_helm
+def test_template_takes_values_from_standard_input_an_address_and_files_in_their_order(
+    helm: Helm, tmp_path: Path
+) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text("{size: 4}")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Values) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        given = ("-f", "-", "-f", f"http://127.0.0.1:{server.server_port}/values.yaml,{file}")
+        done = run(helm, "template", "a", *NAMED, *given, stdin="{size: 2, maxSize: 9, pod: {labels: {a: b}}}")
+        server.shutdown()
+    assert (done.code, done.err) == (0, "")
+    job = one(done.out, "Job")["spec"]
+    assert job["completions"] == 4
+    assert job["template"]["metadata"]["labels"]["a"] == "b"
+    assert "a-[0-6]" in done.out
+    assert "a-[0-8]" not in done.out
 
 
 @pytest.mark.any_helm
@@ -207,14 +242,15 @@ REFUSED: list[Any] = [
         "minicluster: MiniCluster a: size is 4, maxSize 3: lower size, or install with a larger maxSize\n",
     ),
     (
-        ("-f", "no-such-file.yaml"),
-        "minicluster: helm template: open no-such-file.yaml: no such file or directory\n",
+        ("-f", "https://127.0.0.1:1/values.yaml"),
+        'minicluster: helm template: Get "https://127.0.0.1:1/values.yaml": dial tcp 127.0.0.1:1: connect: '
+        "connection refused\n",
     ),
 ]
 
 
 @pytest.mark.any_helm
-@pytest.mark.parametrize(("args", "message"), REFUSED, ids=["certificate", "schema", "refusal", "file"])
+@pytest.mark.parametrize(("args", "message"), REFUSED, ids=["certificate", "schema", "refusal", "address"])
 def test_template_refuses_wrong_input_in_one_line_and_writes_nothing(
     helm: Helm, tmp_path: Path, args: tuple[str, ...], message: str
 ) -> None:

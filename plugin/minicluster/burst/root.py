@@ -109,7 +109,8 @@ def parse_values(text: bytes) -> dict[str, Any]:
         found = yamlio.load(text)
     except yaml.YAMLError as error:
         raise BurstError(f"the root's values file {yamlio.problem(error)}") from None
-    found = {} if found is None else found
+    if found is None:
+        raise BurstError("the root's values are empty: see why nothing has written them")
     if not isinstance(found, dict):
         raise BurstError(f"the root's values are a {type(found).__name__}: they must be a map")
     return found

@@ -20,7 +20,7 @@ ADDRESS = click.option(
     "--address", metavar="HOST[:PORT]", help="Where the burst reaches the lead; by default the address of its Service."
 )
 SIZE_OPTION = click.option("--size", type=int, help="Number of hosts; by default all that the root has registered.")
-VALUES_OPTION = options.values("Values of the burst's own, as Helm takes them; repeatable.", click.Path(exists=True))
+VALUES_OPTION = options.values("Values of the burst's own, as Helm takes them; repeatable.")
 CHART_OPTION = click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
 TIMEOUT_OPTION = click.option(
     "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."

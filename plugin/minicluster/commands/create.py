@@ -8,6 +8,7 @@ import click
 
 from minicluster import streams
 from minicluster.commands import options
+from minicluster.commands.given_values import as_given
 from minicluster.errors import SpecError, UsageError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.creation import create, remark, with_storage
@@ -73,7 +74,7 @@ def command(*, namespace: str, context: str, no_wait: bool, timeout: float, prin
 
 def _show(line: str) -> None:
     """Print Helm's command line, on a terminal without its middle if it does not fit; --print-values has the values."""
-    width = streams.width()
+    line, width = as_given(line), streams.width()
     words = shlex.split(line)
     click.echo(line if not width or len(line) <= width else f"{shlex.join(words[:3])} … {shlex.join(words[-2:])}")
 

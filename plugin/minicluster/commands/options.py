@@ -12,6 +12,7 @@ import click
 from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.commands.amount import Amount
+from minicluster.commands.given_values import GivenValues
 from minicluster.errors import Interrupted, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.leaving import Agree
@@ -102,6 +103,9 @@ curve_seed = click.option(
 )
 
 
+#: Of `-f`, where a release is made
+VALUES_TEXT = "A values file, URL, or - for standard input, as for Helm; repeatable."
+
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -123,9 +127,9 @@ def namespace(text: str, default: str | None = "", names: Sequence[str] = ("-n",
     return click.option(*names, default=default, show_default=bool(default), callback=callback, help=text)
 
 
-def values(text: str, path: type[str] | click.Path = str) -> Option:
-    """Return `-f`, `--values`: files that Helm reads, in their order."""
-    return click.option("-f", "--values", "files", multiple=True, metavar="FILE", type=path, help=text)
+def values(text: str) -> Option:
+    """Return `-f`, `--values`: what Helm reads values from, in its order."""
+    return click.option("-f", "--values", "files", multiple=True, metavar="FILE", type=GivenValues(), help=text)
 
 
 def of_nodes(nodes: str) -> Option:
@@ -137,7 +141,7 @@ def of_nodes(nodes: str) -> Option:
         click.option("--cpu", type=Amount("cpu"), default="", metavar="QUANTITY", help=f"CPUs {amount}"),
         click.option("--memory", type=Amount("memory"), default="", metavar="QUANTITY", help=f"Memory {amount}"),
         click.option("--gpus", type=click.IntRange(min=0), help="GPUs of each node: a limit of nvidia.com/gpu."),
-        values("A values file, as for Helm; repeatable.", click.Path(exists=True)),
+        values(VALUES_TEXT),
         click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value, as for Helm; repeatable."),
     ]
 

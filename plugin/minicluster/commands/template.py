@@ -12,7 +12,7 @@ from minicluster.release import helm, manifests
 
 @click.command("template")
 @click.argument("name")
-@options.values("A values file, as for Helm; repeatable.")
+@options.values(options.VALUES_TEXT)
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value, as for Helm; repeatable.")
 @options.namespace("Namespace of the objects.", default="default")
 @click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")

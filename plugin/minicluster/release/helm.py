@@ -101,15 +101,16 @@ def check_name(name: str) -> None:
 def check_files(words: Sequence[str]) -> None:
     """Raise SpecError for a values file that has a key twice, of which Helm would drop the first without a word."""
     for word in words:
-        option, _, file = word.partition("=")
-        if option != "--values" or not Path(file).is_file():
-            continue
-        try:
-            yamlio.load(Path(file).read_bytes())
-        except yamlio.DuplicateKeyError as error:
-            raise SpecError(f"{file} {yamlio.problem(error)}") from None
-        except (OSError, yaml.YAMLError):
-            continue  # Helm says what is wrong with it
+        option, _, files = word.partition("=")
+        for file in files.split(",") if option == "--values" else ():
+            if not Path(file).is_file():
+                continue
+            try:
+                yamlio.load(Path(file).read_bytes())
+            except yamlio.DuplicateKeyError as error:
+                raise SpecError(f"{file} {yamlio.problem(error)}") from None
+            except (OSError, yaml.YAMLError):
+                continue  # Helm says what is wrong with it
 
 
 @dataclass(frozen=True)
