@@ -67,10 +67,10 @@ def test_template_makes_the_same_objects_as_helm_and_render(helm: Helm, seed_fil
     assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "ConfigMap", "Secret", "Service", "Job"]
 
 
-class Values(BaseHTTPRequestHandler):
+class ServedValues(BaseHTTPRequestHandler):
     """Serves values."""
 
-    def do_GET(self) -> None:  # noqa: N802 - the server's name
+    def do_GET(self) -> None:
         """Answer."""
         self.send_response(200)
         self.end_headers()
@@ -86,7 +86,7 @@ def test_template_takes_values_from_standard_input_an_address_and_files_in_their
 ) -> None:
     file = tmp_path / "values.yaml"
     file.write_text("{size: 4}")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Values) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), ServedValues) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         given = ("-f", "-", "-f", f"http://127.0.0.1:{server.server_port}/values.yaml,{file}")
         done = run(helm, "template", "a", *NAMED, *given, stdin="{size: 2, maxSize: 9, pod: {labels: {a: b}}}")

@@ -32,7 +32,7 @@ def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str
     Needs Bokeh: pip install 'minicluster[dashboard]'. Uses kubectl, with the permissions of `minicluster status`, and
     `list` of events to know why the size changed.
 
-    A proxy such as jupyter-server-proxy needs --host with the name by which your browser reaches it.
+    A proxy, such as jupyter-server-proxy or Open OnDemand's, needs --host with the name that your browser shows.
 
     \b
     Examples:

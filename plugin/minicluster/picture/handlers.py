@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +31,19 @@ HEADERS = {
 }
 
 
+def way_in(host: str) -> str:
+    """Return what is said to who comes by a name that isn't ours: most often through a proxy."""
+    if not re.fullmatch(r"[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?(:\d{1,5})?", host):
+        return "refused: this page is served to 127.0.0.1 alone\n"
+    return (
+        f"refused: this page does not know the name {host}.\n"
+        "If it is that of your JupyterHub, Open OnDemand or another proxy, start the page anew with it:\n"
+        f"  minicluster dashboard NAME --host {host}\n"
+        f'or in Python:\n  cluster.dashboard(hosts=["{host}"])\n'
+        "With jupyter-server-proxy its address is then that of your Jupyter, with proxy/PORT/TOKEN/NAME/ at the end.\n"
+    )
+
+
 class Guarded(RequestHandler):
     """Answers only requests that came to our name, from our pages, with the token."""
 
@@ -47,16 +61,19 @@ class Guarded(RequestHandler):
         """Refuse what is not for us. A wrong token is as good as no page."""
         origin, site = (self.request.headers.get(each, "") for each in ("Origin", "Sec-Fetch-Site"))
         token = self.path_args[0] if self.path_args else ""
-        if not self.pages.is_own_host(self.request.host) or (origin and not self.pages.is_own_origin(origin)):
-            self._refuse(403)
+        if not self.pages.is_own_host(self.request.host):
+            self._refuse(403, way_in(self.request.host))
+        elif origin and not self.pages.is_own_origin(origin):
+            self._refuse(403, way_in(origin.partition("://")[2]))
         elif not hmac.compare_digest(token.encode(), self.pages.token.encode()):
             self._refuse(404)
         elif site == "cross-site" and self.request.headers.get("Sec-Fetch-Mode") != "navigate":
-            self._refuse(403)
+            self._refuse(403, "refused: another site asks for this page: open its address itself\n")
 
-    def _refuse(self, code: int) -> None:
+    def _refuse(self, code: int, text: str = "there is no such page\n") -> None:
         self.set_status(code)
-        self.finish("refused\n" if code == 403 else "there is no such page\n")
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(text)
 
     def log_exception(self, *about: Any) -> None:
         """Log an error without the address, which has the token."""

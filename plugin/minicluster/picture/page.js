@@ -5,7 +5,7 @@
   const config = JSON.parse(document.getElementById("config").textContent);
   const by = (id) => document.getElementById(id);
   const jobs = new Map();
-  let samples = [], told = {nodes: [], marks: [], sizes: [], rows: [], now: 0}, skew = 0;
+  let samples = [], told = {nodes: [], marks: [], sizes: [], rows: [], now: 0}, skew = 0, heard = false;
   let sort = {key: "submit", down: true}, chosen = "", plots = null, setting = false, due = false, last = 0;
   const ROW = 27, PAUSE = 500, HATCHED = 200, ACTIVE = ["PENDING", "RUNNING"];
 
@@ -313,9 +313,11 @@
     const address = new URL("live", location.href);
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(address);
-    socket.onmessage = (event) => apply(JSON.parse(event.data));
+    socket.onmessage = (event) => { heard = true; apply(JSON.parse(event.data)); };
     socket.onclose = () => {
-      say("`minicluster dashboard` does not answer: the page shows what it knew, and tries again");
+      say(heard || ["127.0.0.1", "localhost"].includes(location.hostname)
+        ? "`minicluster dashboard` does not answer: the page shows what it knew, and tries again"
+        : `no connection: start the page with the name of the proxy, by \`minicluster dashboard --host ${location.host}\``);
       setTimeout(listen, 2000);
     };
   }

@@ -86,6 +86,25 @@ def test_a_proxy_has_the_name_that_was_given(served: Served) -> None:
     assert get(served, path, Host="hub.lab.org", Origin="https://hub.lab.org")[0] == 200
 
 
+@pytest.mark.parametrize("header", ["Host", "Origin"])
+def test_who_comes_by_the_name_of_a_proxy_is_told_how_to_start_the_page_with_it(served: Served, header: str) -> None:
+    host = "ondemand.lab.org:8443"
+    named = {header: host if header == "Host" else f"https://{host}"}
+    status, headers, text = get(served, f"/{served.pages.token}/mini/", **named)
+    assert (status, headers["Content-Type"]) == (403, "text/plain; charset=utf-8")
+    assert f"the name {host}." in text
+    [command] = [line for line in text.splitlines() if line.startswith("  minicluster ")]
+    assert command == f"  minicluster dashboard NAME --host {host}"
+    assert f'cluster.dashboard(hosts=["{host}"])' in text
+    assert served.pages.token not in text
+
+
+@pytest.mark.parametrize("name", ["null", "file://x;rm -rf", "http://a b", "http://<b>"])
+def test_a_name_that_is_none_is_not_repeated(served: Served, name: str) -> None:
+    status, _, text = get(served, f"/{served.pages.token}/mini/", Origin=name)
+    assert (status, text) == (403, "refused: this page is served to 127.0.0.1 alone\n")
+
+
 def test_it_listens_on_the_loopback_alone(served: Served) -> None:
     with socket.socket() as other, pytest.raises(OSError):
         other.settimeout(2)
