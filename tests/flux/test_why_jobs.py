@@ -65,8 +65,8 @@ def test_jobs_of_a_real_flux_have_reasons(flux_path: Path, tmp_path: Path) -> No
         # how long and where is not the matter
         job.update(t_submit=100.0, t_run=job["t_run"] and 160.0, t_cleanup=job["t_cleanup"] and 172.0)
         job["nodes"] = job["nodes"] and "here"
-        each["quiet_since"] = each["quiet_since"] and -520.0
-        lines = [f"{text} $ {way}" if way else text for text, way in job_in_words("mini", each, {"": 1}, 200.0)]
+        each.update(quiet_since=each["quiet_since"] and -520.0, now=200.0)
+        lines = [f"{text} $ {way}" if way else text for text, way in job_in_words("mini", each, {"": 1})]
         # whether Flux prints ƒ depends on build and locale
         said += [line.replace("ƒ", "f").replace(held, "HELD").replace(ident, "JOB") for line in lines]
     assert said == [

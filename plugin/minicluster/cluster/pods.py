@@ -102,7 +102,8 @@ class Pod:
         if not self.failures or self.ended is None:
             return 0
         whole = min(600, 10 << min(self.failures - 1, 6))
-        return max(0.0, whole - (now - self.ended).total_seconds())
+        # our clock may be another one than the cluster's
+        return min(whole, max(0.0, whole - (now - self.ended).total_seconds()))
 
     @property
     def is_stuck(self) -> bool:

@@ -1,7 +1,6 @@
 """``minicluster jobs``: what ran, also after the end."""
 
 import json
-import time
 from pathlib import Path
 
 import click
@@ -10,7 +9,7 @@ from minicluster import streams
 from minicluster.commands import options
 from minicluster.errors import UsageError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.reported import SHOWN_JOBS, find_jobs, last, read_report, table
+from minicluster.live.reported import SHOWN_JOBS, KnownJobs, find_jobs, last, read_report, table
 from minicluster.picture.jobbook import PICTURE_JOBS
 from minicluster.picture.place import options_of
 
@@ -68,11 +67,14 @@ def command(
         _write(kubernetes, name, html, PICTURE_JOBS if count is None else count, report, output)
         return
     most = SHOWN_JOBS if count is None else count
-    rows = last(read_report(report), most, streams.say) if report else find_jobs(kubernetes, name, streams.say, most)
+    if report:
+        rows, now = KnownJobs(last(read_report(report), most, streams.say))
+    else:
+        rows, now = find_jobs(kubernetes, name, streams.say, most)
     if output == "json":
         streams.write("".join(json.dumps(row) + "\n" for row in rows).encode())
     elif rows:
-        streams.write(table(rows, time.time(), streams.width()).encode())
+        streams.write(table(rows, now, streams.width()).encode())
     else:
         streams.say(f"no jobs in {name}")
 

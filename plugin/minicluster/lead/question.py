@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.pods import FIND_TOOLS, Pod
@@ -28,6 +29,12 @@ class Answer:
 
     settings: Mapping[str, Any]
     flux: Mapping[str, Any]
+
+    @property
+    def now(self) -> datetime | None:
+        """The lead's time, if it tells that."""
+        told = self.flux.get("now")
+        return datetime.fromtimestamp(told, UTC) if told else None
 
 
 def ask_status(kube: KubePort, lead: Pod) -> str:

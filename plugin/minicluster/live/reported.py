@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster import lines, streams
 from minicluster.cluster.find import Found
@@ -35,9 +35,18 @@ ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0" "$@"'
 SHOWN_JOBS = 1000
 #: The most characters of a name or a list of nodes
 CELL_CHARACTERS = 40
+#: The times of a job
+TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
 
 
-def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS) -> list[Row]:
+class KnownJobs(NamedTuple):
+    """Jobs, by their ids."""
+
+    rows: Sequence[Row]
+    now: float | None = None  #: the lead's time when it told them; None if they are from a report
+
+
+def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS) -> KnownJobs:
     """Return the active jobs of a MiniCluster and the last ``most`` of the others, by their ids.
 
     Raises StateError if they can't be known, StatusError.
@@ -47,12 +56,12 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
     if state is None:
         try:
             with refusals():
-                rows, purged, earlier = ask_jobs(kubernetes, found.pods[0], most)
+                known, purged, earlier = ask_jobs(kubernetes, found.pods[0], most)
         except ask.SilentError as error:
             state = state_of_silent_lead(found.pods[0], error.reason)
         else:
             _tell(say, purged, earlier, most)
-            return rows
+            return known
     rows, count, missing = _read_log(kubernetes, found.pods.get(0))
     if missing:
         say(missing)
@@ -60,7 +69,7 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
         raise StateError(f"{found.name} is {': '.join(filter(None, state))}; {_where(kubernetes, found)}")
     if count > len(rows):
         say(f"the log of the lead has {len(rows)} of the {count} jobs of its report")
-    return last(rows, most, say)
+    return KnownJobs(last(rows, most, say))
 
 
 def last(rows: Sequence[Row], most: int, say: Say) -> list[Row]:
@@ -83,14 +92,14 @@ def _by_id(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row.get("number", 0))
 
 
-def ask_jobs(kubernetes: KubePort, lead: Pod, most: int = SHOWN_JOBS) -> tuple[list[Row], int, int]:
+def ask_jobs(kubernetes: KubePort, lead: Pod, most: int = SHOWN_JOBS) -> tuple[KnownJobs, int, int]:
     """Return the active jobs in the lead's queue and the last ``most`` of the others.
 
     Also return how many it no longer has, and how many earlier ones. Raises what `ask` raises.
     """
     text = ask.ask(kubernetes, lead, "jobs", ("/bin/sh", "-c", ASK, BOOT, str(most)))
     *rows, last = (json.loads(line) for line in lines.split(text))
-    return _by_id(rows), int(last["purged"]), int(last["earlier"])
+    return KnownJobs(_by_id(rows), last.get("now")), int(last["purged"]), int(last["earlier"])
 
 
 def _read_log(kubernetes: KubePort, lead: Pod | None) -> tuple[list[Row], int | None, str]:
@@ -167,8 +176,10 @@ def _where(kubernetes: KubePort, found: Found) -> str:
     return "its jobs are known while its lead runs, and later with report.log or report.path"
 
 
-def table(rows: Iterable[Mapping[str, Any]], now: float, width: int = 0) -> str:
-    """Return jobs as a table for people, as `in_columns` does; ``now`` in seconds since the epoch."""
+def table(rows: Sequence[Mapping[str, Any]], now: float | None, width: int = 0) -> str:
+    """Return jobs as a table for people, as `in_columns` does; ``now`` as `KnownJobs` has it."""
+    if now is None:
+        now = max(filter(None, (row.get(key) for row in rows for key in TIMES)), default=0.0)
     return in_columns(JOB_COLUMNS, [{**row, "end": _end(row, now)} for row in rows], width)
 
 

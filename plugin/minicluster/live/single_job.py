@@ -100,8 +100,8 @@ def _ask(cluster: Cluster, lead: Lead, name: str) -> tuple[Row, list[Any]] | Non
 
     Raises what `ask` raises; StateError if the lead does not know the job.
     """
-    rows, _, _ = ask_jobs(cluster.kubernetes, lead.pod)
-    job = next((row for row in rows if row["id"] == name), None)
+    known, _, _ = ask_jobs(cluster.kubernetes, lead.pod)
+    job = next((row for row in known.rows if row["id"] == name), None)
     if job is None:
         raise StateError(f"job {name} of {cluster.name} is lost: the lead was replaced, and its queue was not kept")
     if job["state"] != "INACTIVE":

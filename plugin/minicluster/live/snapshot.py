@@ -67,19 +67,23 @@ def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnaps
     with refusals(NEEDED_RIGHTS):
         seen = snapshot(found, now, partial(ask_status, kubernetes))
     policy = seen.answer.settings["policy"] if seen.answer else None
-    problems = (*of_services(kubernetes, found.name), *of_kueue(kubernetes, found, now, policy))
+    problems = (*of_services(kubernetes, found.name), *of_kueue(kubernetes, found, seen.now, policy))
     return replace(seen, problems=problems)
 
 
 def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
-    """Return a MiniCluster from its objects, and from the lead's answer unless the state is clear without it."""
+    """Return a MiniCluster from its objects, and from the lead's answer unless the state is clear without it.
+
+    ``now`` is by our clock. The lead's is that of the cluster, by which its objects have their times.
+    """
     name, pods, job, groups = found
     made = partial(StatusSnapshot, name, now, pods, job, groups=groups)
     known = state_without_flux(found, now)
     if known:
         return made(None, *known)
     try:
-        return made(read_answer(ask(pods[0])))
+        answer = read_answer(ask(pods[0]))
+        return replace(made(answer), now=answer.now or now)
     except SilentError as error:
         why = str(error)
     except ValueError as error:

@@ -79,7 +79,7 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
         raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {found.name}` shows")
     if not known["job"]:
         raise ChoiceError(f"{found.name} has no job {job}: `minicluster jobs {found.name}` lists them")
-    yield from job_in_words(found.name, known, sizes_of(found), datetime.now(UTC).timestamp())
+    yield from job_in_words(found.name, known, sizes_of(found))
 
 
 def sizes_of(found: Found) -> dict[str, int]:
@@ -87,13 +87,13 @@ def sizes_of(found: Found) -> dict[str, int]:
     return {"": found.job.size if found.job else 0} | {group.name: group.size for group in found.groups}
 
 
-def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float) -> Iterator[Reason]:
-    """Yield sentences about a job: what explain.py says of it, the sizes now, and the seconds since the epoch."""
-    job = known["job"]
+def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[Reason]:
+    """Yield sentences about a job, by what explain.py says of it, and the sizes now."""
+    job, now = known["job"], known["now"]
     who = f"job {job['id']}" + (f" ({job['name']})" if job.get("name") else "")
     state = states.of_job(job["state"], job["result"])
     if state == "PENDING":
-        yield from _of_waiting(name, who, known, sizes, now)
+        yield from _of_waiting(name, who, known, sizes)
     elif state == "RUNNING":
         since = f" for {duration(now - job['t_run'])}" if job["t_run"] else ""
         yield Reason(f"{who} runs on {job['nodes'] or 'its nodes'}{since}")
@@ -108,9 +108,7 @@ def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int], 
             yield Reason(f"it runs again as job {known['again']}", f"minicluster why {name} {known['again']}")
 
 
-def _of_waiting(
-    name: str, who: str, known: Mapping[str, Any], sizes: Mapping[str, int], now: float
-) -> Iterator[Reason]:
+def _of_waiting(name: str, who: str, known: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[Reason]:
     """Yield why a job waits, and what would let it run."""
     job, why, flux = known["job"], known["waits"], f"minicluster flux {name} --"
     if why.startswith("can never run"):
@@ -120,7 +118,9 @@ def _of_waiting(
         yield Reason(f"{who} is held", f"{flux} job urgency {job['id']} default")
     else:
         what = why.removeprefix("waits")
-        yield Reason(f"{who} waits for {duration(now - job['t_submit'])}{what or ': Flux has yet to look at it'}")
+        yield Reason(
+            f"{who} waits for {duration(known['now'] - job['t_submit'])}{what or ': Flux has yet to look at it'}"
+        )
     for group, size in known["needs"].items():
         if size <= sizes.get(group, 0):
             yield Reason("its nodes are on their way", f"minicluster status {name}")

@@ -1,7 +1,6 @@
 """What a picture tells of one job, which the lead is asked for: why it is so, its command, the end of its output."""
 
 import json
-import time
 from typing import Any
 
 from minicluster.errors import ChoiceError, MiniClusterError
@@ -24,5 +23,5 @@ def job_answer(kube: KubePort, name: str, job: str) -> dict[str, Any]:
         return {"error": str(error)}
     if "error" in known or not known["job"]:
         return {"error": f"{name} has no job {job} any more"}
-    why = [text for text, _ in job_in_words(name, {**known, "said": []}, sizes_of(found), time.time())]
+    why = [text for text, _ in job_in_words(name, {**known, "said": []}, sizes_of(found))]
     return {"why": why, "command": known["command"], "output": known["output"]}

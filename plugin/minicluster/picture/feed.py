@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from minicluster import streams
@@ -45,15 +45,19 @@ def sizes(kube: KubePort, found: Found) -> list[tuple[float, str]]:
     return []
 
 
-def described(found: Found, status: str, silence: str) -> dict[str, Any]:
-    """Return the document of `minicluster status` by the lead's last answer; where it is "", why there is none."""
+def described(found: Found, status: str, silence: str, ahead_seconds: float = 0.0) -> dict[str, Any]:
+    """Return the document of `minicluster status` by the lead's last answer; where it is "", why there is none.
+
+    The lead's clock is so far ahead of ours.
+    """
+    now = datetime.now(UTC) + timedelta(seconds=ahead_seconds)
 
     def asked(_: Pod) -> str:
         if not status:
             raise ask.SilentError(silence)
         return status
 
-    return dict(streams.pasteable(document(snapshot(found, datetime.now(UTC), asked))))
+    return dict(streams.pasteable(document(snapshot(found, now, asked))))
 
 
 class Reader:
@@ -78,6 +82,8 @@ class Reader:
             self.timeline.take_nodes(told["nodes"], told.get("hosts", ()))
         if "status" in told:
             self.status = json.dumps(told["status"])
+            self.timeline.told = told["now"]
+            self.timeline.ahead_seconds = told["now"] - now
 
 
 class Feed:
@@ -159,7 +165,7 @@ class Feed:
         """Give the timeline the status by all that is known."""
         if self._found is None:
             return
-        found = described(self._found, self._status, self._silence)
+        found = described(self._found, self._status, self._silence, self.timeline.ahead_seconds)
         with self.lock:
             self.timeline.take_status(found, self._lacking)
 
@@ -192,10 +198,10 @@ class Feed:
         with self.lock:
             is_known = bool(self.timeline.jobs.jobs)
         try:
-            rows = [] if is_known else find_jobs(self._kube, self.timeline.name, lambda _: None, PICTURE_JOBS)
+            known = find_jobs(self._kube, self.timeline.name, lambda _: None, PICTURE_JOBS) if not is_known else None
             with self.lock:
-                if rows:
-                    self.timeline.take_past(rows, time.time())
+                if known and known.rows:
+                    self.timeline.take_past(known.rows, time.time())
         except MiniClusterError as error:
             self._lacking = str(error)
         self._has_recalled = True

@@ -55,8 +55,8 @@ def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
         except ask.SilentError as error:
             why = error.reason
     if not status:
-        timeline.take_past(find_jobs(kube, name, say, most), time.time())
-    timeline.take_status(described(found, status, why))
+        timeline.take_past(find_jobs(kube, name, say, most).rows, time.time())
+    timeline.take_status(described(found, status, why, timeline.ahead_seconds))
     if found.job:
         timeline.take_size(found.job.size, timeline.clock(time.time()), sizes(kube, found))
     return timeline

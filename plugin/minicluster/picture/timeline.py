@@ -6,9 +6,11 @@ A pure model: it asks nobody, and knows no clock.
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.states import ENDED_STATES
+from minicluster.live.reported import TIMES
 from minicluster.live.table import Row, duration, rows_of
 from minicluster.picture import nodebook
 from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, thinned
@@ -19,8 +21,6 @@ from minicluster.picture.nodebook import Mark, NodeBook
 Data = dict[str, Any]
 #: Seconds between two samples of the queue; those in which a size that changed has its reason
 SAMPLE_SECONDS, REASON_SECONDS = 1.0, 60.0
-#: The times of a job
-JOB_TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
 #: How the agent tells that it has changed the size (pod/agent/sized.py)
 SCALED = re.compile(r"(?:group [^:]+: )?(size (\d+) -> (\d+)): ")
 
@@ -35,6 +35,8 @@ class Timeline:
         self.samples: list[Sample] = []
         self.status: Mapping[str, Any] = {}  #: the document of `minicluster status`
         self.trouble = ""  #: why it is not known how it is now
+        self.told: float | None = None  #: when the lead told the status last, by its clock
+        self.ahead_seconds = 0.0  #: how far the lead's clock is ahead of ours
         self.is_record = False  #: whether it is the record of a run, which nobody tells more of
         self.size: int | None = None
         self.sizes: list[tuple[float, int]] = []  #: by time
@@ -113,10 +115,10 @@ class Timeline:
         return self.is_record or self.status.get("state") in ENDED_STATES
 
     def clock(self, now: float) -> float:
-        """Return the time that is shown: now, or where it is over the last time that is known."""
+        """Return the lead's time now by ours, or where it is over the last time that is known."""
         if not self.is_over:
-            return now
-        jobs = (job.get(key) for job in self.jobs.jobs.values() for key in JOB_TIMES)
+            return now + self.ahead_seconds
+        jobs = (job.get(key) for job in self.jobs.jobs.values() for key in TIMES)
         return max([*filter(None, jobs), *(mark.t for mark in self.nodes.marks)], default=now)
 
     def _begin_curve(self) -> None:
@@ -173,6 +175,9 @@ class Timeline:
     def _rows(self, now: float) -> list[Row]:
         """Return the rows of the status, with the last change of the size and the job that has waited longest."""
         found = list(rows_of(self.status)) if self.status else []
+        if self.told and not self.is_over:
+            # a mark may be newer than the figures
+            found.append(Row("Figures", f"of {datetime.fromtimestamp(self.told, UTC):%H:%M:%S} UTC"))
         sizes = [mark for mark in sorted(self.nodes.marks) if mark.kind == "size"]
         if sizes:
             found.append(Row("Last change", f"{sizes[-1].text}, {duration(max(0.0, now - sizes[-1].t))} ago"))

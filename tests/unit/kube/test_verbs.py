@@ -126,7 +126,7 @@ def ran(kube: KubePort) -> Any:
 
 
 def jobs(kube: KubePort) -> Any:
-    return find_jobs(kube, "mini", print)
+    return find_jobs(kube, "mini", print).rows
 
 
 VERBS: dict[str, Callable[[KubePort], Any]] = {

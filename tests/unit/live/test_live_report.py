@@ -63,6 +63,10 @@ def test_the_table_has_a_line_for_each_job() -> None:
     assert table(ROWS, START + 120) == SHOWN
 
 
+def test_in_a_report_a_job_runs_until_the_last_time_that_is_known() -> None:
+    assert table(ROWS, None).splitlines()[-1].endswith(" 1m3s")
+
+
 #: The last line of the lead's answer
 NO_MORE = {"purged": 0, "earlier": 0}
 
@@ -75,6 +79,13 @@ def test_jobs_asks_the_lead_while_it_runs(kubectl: Kubectl) -> None:
     assert kubectl.asked()[-1].startswith("exec mini-0-x --container=mini --stdin -- /bin/sh -c ")
     (kubectl.folder / "rows").write_text(json.dumps(NO_MORE))
     assert kubectl.run("jobs", "mini") == Done(0, "", say("no jobs in mini"))
+
+
+def test_jobs_run_for_as_long_as_the_lead_says_whatever_our_clock(kubectl: Kubectl) -> None:
+    kubectl.tool("sh", 'read -r program; /bin/cat "${0%/*}/rows"')
+    told = [*ROWS, {**NO_MORE, "now": START + 120}]
+    (kubectl.folder / "rows").write_text("".join(json.dumps(each) + "\n" for each in told))
+    assert kubectl.run("jobs", "mini") == Done(0, SHOWN, "")
 
 
 def test_jobs_says_how_many_jobs_flux_no_longer_knows(kubectl: Kubectl) -> None:

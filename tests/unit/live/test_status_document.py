@@ -3,8 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
+import pytest
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
@@ -162,6 +164,16 @@ def test_a_worker_that_a_quota_refuses_is_missing_for_that_reason() -> None:
     shown = document(snapshot(mini, NOW, lambda _: json.dumps([SETTINGS, flux(online="0")])))
     assert shown["missing"] == [{"ranks": "1", "reason": reason}]
     assert shown["why"] == f"waits for the quorum, 1 of 4 brokers are online: 1 has {reason}"
+
+
+@pytest.mark.parametrize("minutes", [-60, 60])
+def test_times_of_the_status_are_by_the_clock_of_the_lead(minutes: int) -> None:
+    # by our clock a pod of 10 s is late, or not yet made
+    pods = [pod(0, STARTS), pod(1, STARTS, "2030-01-01T11:59:50Z")]
+    mini = Found("mini", read_pods({"items": pods}), read_job(job(size=2)))
+    told = json.dumps([SETTINGS, {**flux(online="0"), "now": NOW.timestamp()}])
+    shown = document(snapshot(mini, NOW + timedelta(minutes=minutes), lambda _: told))
+    assert (shown["why"], shown["age"]) == ("waits for the quorum, 1 of 4 brokers are online", 770)
 
 
 def test_the_status_document_says_where_the_pods_run() -> None:

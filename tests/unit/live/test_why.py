@@ -28,7 +28,8 @@ FLUX = "minicluster flux mini --"
 
 
 def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"job": {**JOB, **job}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None, **more}
+    found = {"job": {**JOB, **job}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
+    return {**found, "now": 200.0, **more}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_job_has_its_reason_and_the_way_out(found: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert [*job_in_words("mini", found, {"": 2}, 200.0)] == [Reason(*each) for each in expected]
+    assert [*job_in_words("mini", found, {"": 2})] == [Reason(*each) for each in expected]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def past(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {"ready": "0.88.0"},
         {"jobs": [*rows]},
-        {"status": [SETTINGS, {**flux(), "waiting": [], "queue_problem": ""}]},
+        {"status": [SETTINGS, {**flux(), "waiting": [], "queue_problem": ""}], "now": START},
         {"past": True},
         {"nodes": [{"t": START - 50, "event": "online", "ranks": "0-3"}], "hosts": ["mini-[0-3]"]},
     ]
@@ -108,7 +108,7 @@ class PictureLead:
         talk = self.talk()
         talk.say(ready="0.88.0")
         talk.say(jobs=[*rows])
-        talk.say(status=[SETTINGS, {**flux(**summary), "waiting": [], "queue_problem": ""}])
+        talk.say(status=[SETTINGS, {**flux(**summary), "waiting": [], "queue_problem": ""}], now=START)
         talk.say(past=True)
         talk.say(nodes=[{"t": START - 60, "event": "restart", "ranks": "0-3"}], hosts=["mini-[0-3]"])
         talk.say(nodes=[{"t": START - 50, "event": "online", "ranks": "0-3"}])

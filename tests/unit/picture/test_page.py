@@ -141,7 +141,7 @@ def test_jobs_are_searched_filtered_and_sorted(filled: tuple[Page, Any]) -> None
 
 def test_a_click_shows_the_job_its_command_and_its_output(filled: tuple[Page, Any], picture_lead: PictureLead) -> None:
     page, _ = filled
-    known = {"job": job(2, result="FAILED", exit_code=3), "waits": "", "needs": {}, "said": [], "again": ""}
+    known = {"job": job(2, result="FAILED", exit_code=3), "waits": "", "needs": {}, "said": [], "again": "", "now": 0.0}
     picture_lead.answers["f2"] = {**known, "command": f"echo {HOSTILE}", "output": f"{HOSTILE}\n"}
     page.locator("tr[data-id=f2]").click()
     page.locator("#answer pre").nth(1).wait_for()

@@ -135,7 +135,14 @@ def test_a_page_is_told_all_and_then_what_changes(served: Served, picture_lead: 
 
 
 def test_a_job_is_asked_of_the_lead(served: Served, picture_lead: PictureLead) -> None:
-    known = {"job": job(1, result="FAILED", exit_code=3), "waits": "", "needs": {}, "said": ["x"], "again": ""}
+    known = {
+        "job": job(1, result="FAILED", exit_code=3),
+        "waits": "",
+        "needs": {},
+        "said": ["x"],
+        "again": "",
+        "now": 0.0,
+    }
     picture_lead.answers["f1"] = {**known, "command": "sh -c 'exit 3'", "output": "<b>\u2028"}
     found = json.loads(get(served, f"/{served.pages.token}/mini/job?id=f1")[2])
     assert found == {

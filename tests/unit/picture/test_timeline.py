@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 from minicluster.picture.curves import Sample, curve, steps_of, thinned
+from minicluster.picture.feed import Reader
 from minicluster.picture.jobbook import result_of
 from minicluster.picture.lanes import Lanes
 from minicluster.picture.timeline import Timeline
-from picture_lead import START, job
+from picture_lead import START, job, past
+from status_samples import IDLE, show
 
 
 def test_jobs_that_share_a_node_have_lanes_of_their_own() -> None:
@@ -49,6 +51,19 @@ def test_the_clock_stands_still_where_nothing_more_happens(state: str) -> None:
     timeline.is_record = True
     assert timeline.clock(START + 9e6) == START + 63
     assert Timeline("none").clock(7.0) == 7.0
+
+
+def test_times_are_by_the_clock_of_the_lead_and_the_figures_have_theirs() -> None:
+    timeline = Timeline("mini")
+    ours = START - 3600
+    reader = Reader(timeline)
+    for told in past([job(1, state="SCHED", result=None, t_run=None, t_cleanup=None, t_inactive=None)]):
+        reader.take(told, ours)
+    timeline.take_status(show(*IDLE))
+    shown = timeline.snapshot(ours + 10)
+    assert shown["now"] == START + 10
+    assert ["Figures", "of 12:00:00 UTC", ""] in [[*row] for row in shown["rows"]]
+    assert [row[1] for row in shown["rows"] if row[0] == "Oldest"] == ["job f1 (work) for 11s"]
 
 
 def test_long_curves_are_thinned_and_keep_their_peaks_and_their_end() -> None:

@@ -75,7 +75,7 @@ def test_keys_are_told_apart() -> None:
 def kubectl(tmp_path: Path) -> Kubectl:
     """A cluster whose lead tells the jobs of ROWS, and then waits."""
     found = Kubectl(tmp_path)
-    known = {"job": ROWS[1], "waits": "", "needs": {}, "said": [], "again": "", "command": "exit 3"}
+    known = {"job": ROWS[1], "waits": "", "needs": {}, "said": [], "again": "", "now": 0.0, "command": "exit 3"}
     (tmp_path / "told").write_text("".join(json.dumps(each) + "\n" for each in past(ROWS)))
     (tmp_path / "known").write_text(json.dumps({**known, "output": "the end\n"}))
     found.flux(f"read -r program; cat {tmp_path}/told; cat")

@@ -2,8 +2,8 @@
 
 ``job`` is its record (job_record.py), {} if there is no such job; ``waits`` the reason of one that waits, else "";
 ``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``said`` the last lines of its output,
-``again`` the job that runs it once more, or "", and ``quiet_since`` when one of several tasks that has no limit of time
-printed last, or null.
+``again`` the job that runs it once more, or "", ``quiet_since`` when one of several tasks that has no limit of time
+printed last, or null, and ``now`` the lead's time.
 Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any, Mapping
 
 import flux
@@ -83,6 +84,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
 
     job = listed(handle, number)
     found: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
+    found["now"] = time.time()
     if job is None:
         return {**found, "job": History(folder()).record(number) or {}}, {}
     jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}

@@ -15,7 +15,6 @@ import os
 import re
 import signal
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,10 @@ WAITING = ("DEPEND", "PRIORITY", "SCHED")
 def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
     """Return the newest job with a key, None without one. Raises OSError."""
     listed = JobList(handle, attrs=["state", "t_submit"], filters=states, max_entries=0).jobs()
+    newest = max((job.t_submit for job in listed), default=0.0)
     for job in sorted(listed, key=lambda job: -job.id):
-        if job.t_submit < time.time() - age:
+        # not by our clock: the lead that took the job may have had another one
+        if job.t_submit < newest - age:
             return None
         found = job_kvs_lookup(handle, job.id, keys=["jobspec"]) or {}
         if found.get("jobspec", {}).get("attributes", {}).get("user", {}).get(CLIENT_KEY) == key:

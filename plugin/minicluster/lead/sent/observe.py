@@ -179,7 +179,7 @@ class Observer:
         used, self.is_changed = time.process_time(), False
         summary = state.summary(self.handle)
         summary.update(waiting=grouped(reasons(self.handle)), queue_problem=queue_problem(self.handle))
-        self.reply(status=[settings(), summary])
+        self.reply(status=[settings(), summary], now=time.time())
         if self.nodes is not None:
             self._compare(summary)
         pause = max(STATUS_SECONDS, STATUS_PAUSE_FACTOR * (time.process_time() - used))

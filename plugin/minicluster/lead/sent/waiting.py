@@ -1,4 +1,4 @@
-"""Why each waiting job waits; as a program it prints that with the summary of the pod's own state.py, as JSON.
+"""Why each waiting job waits; as a program it prints that, the time and the summary of the pod's state.py, as JSON.
 
 lead/question.py sends it to the lead, and lead/program.py does as a module of remote.py. It uses the programs of the
 lead's pod. Runs with the view's Python, 3.8 or later.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
@@ -131,5 +132,5 @@ if __name__ == "__main__":
     import state
 
     flux_handle = flux.Flux()
-    more = {"waiting": grouped(reasons(flux_handle)), "queue_problem": queue_problem(flux_handle)}
+    more = {"now": time.time(), "waiting": grouped(reasons(flux_handle)), "queue_problem": queue_problem(flux_handle)}
     print(json.dumps({**state.summary(flux_handle), **more}))

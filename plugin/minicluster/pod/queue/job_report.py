@@ -105,7 +105,7 @@ def show(handle: Any, most: int) -> None:
     last = deque((text for text, _ in zip(report.ended(), numbers)), maxlen=most)
     sys.stdout.writelines(last)
     sys.stdout.writelines(report.active())
-    print(json.dumps({"purged": report.missing, "earlier": next(numbers) - len(last)}))
+    print(json.dumps({"purged": report.missing, "earlier": next(numbers) - len(last), "now": time.time()}))
 
 
 if __name__ == "__main__":
