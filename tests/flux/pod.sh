@@ -24,6 +24,6 @@ for command in $POD_HIDE; do
   path=$(command -v "$command") || continue
   mount --bind /dev/null "$(readlink -f "$path")"
 done
-[ -z "$POD_READ_ONLY" ] || mount -o remount,bind,ro /
+[ -z "$POD_READ_ONLY" ] || { mount -o remount,bind,ro / && mount -o remount,ro /tmp; }
 unset POD POD_HIDE POD_SH POD_READ_ONLY
 exec "$@"
