@@ -133,6 +133,7 @@ class Pod:
                 # the memory of the test's own machine decides nothing, and is not touched
                 its = text.replace(" /sys/fs/cgroup\n", f" {self.root}/cgroup\n")
                 its = its.replace(" /dev/shm\n", f" {self.root}/shm\n")
+                its = its.replace("make_output_folder /tmp\n", f"make_output_folder {self.root}\n")
                 # the image's own tools are in one folder
                 its = its.replace(" *:/usr/bin:*)", f" *:{self.root}/bin:*)")
                 path.write_text(its.replace(":}/usr/bin:/bin", f":}}{self.root}/bin"))

@@ -108,10 +108,25 @@ def test_the_broker_ignores_flux_uri_and_always_finds_bash(make: Make, shell: st
     assert bool(shutil.which("bash", path=work.env["PATH"])) == (shell == "bash")
 
 
-def test_the_work_runs_when_its_output_folder_can_not_be_made(make: Make) -> None:
-    pod = make(QUIET, {"command": "true", "logs": "/proc/none"})
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_batch_whose_output_folder_can_not_be_written_ends_and_names_it(make: Make, index: int, batch: bool) -> None:
+    """Other work has no such files."""
+    pod = make({"size": 2, **QUIET}, {"command": "true", "batch": batch, "logs": "/proc/none"}, index=index)
+    pod.play("start", ": >$MINICLUSTER_HOME/config/run/ended") if index else None
+    why = f"/proc/none can't be written by user {os.geteuid()}: name a folder on a volume where it may write"
+    assert pod.run() == ((1, f"minicluster: logs: {why}\n") if batch else (0, ""))
+
+
+@pytest.mark.parametrize(("is_file", "folder"), [(False, "fluxout"), (True, "mnt/config/fluxout")])
+def test_the_output_folder_is_one_that_can_be_made(make: Make, is_file: bool, folder: str) -> None:
+    pod = make(QUIET, {"command": "true"})
+    if is_file:
+        (pod.root / "fluxout").touch()
     assert pod.run() == (0, "")
-    assert [call.env["FLUX_OUTPUT_DIR"] for call in pod.calls("run")] == ["/proc/none"]
+    [work] = pod.calls("run")
+    assert work.env["FLUX_OUTPUT_DIR"] == f"{pod.root}/{folder}"
+    assert (pod.root / folder).is_dir()
 
 
 PLACE = {"MINICLUSTER_NODE": "n1.example", "MINICLUSTER_ZONE": "eu-1a", "MINICLUSTER_REGION": "eu"}

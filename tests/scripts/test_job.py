@@ -145,7 +145,7 @@ def test_a_batch_that_is_refused_fails_the_work(make: Make) -> None:
 
 
 def test_the_script_of_a_batch_submits_each_line_of_the_command(make: Make, tmp_path: Path) -> None:
-    pod = make(QUIET, {"command": "echo a\necho b", "batch": True, "logs": "/logs"})
+    pod = make(QUIET, {"command": "echo a\necho b", "batch": True})
     # the stand-in has no instance in which the script could submit
     pod.play("batch", f'for file; do :; done; cp "$file" {pod.root}/script')
     pod.play("job attach", "exit 0")
@@ -156,7 +156,8 @@ def test_the_script_of_a_batch_submits_each_line_of_the_command(make: Make, tmp_
     code, submitted, _ = run_batch(tmp_path, [str(pod.root / "script")], "")
     assert (code, [words[3:] for words in submitted]) == (0, [["echo", "a"], ["echo", "b"]])
     assert [words[:3] for words in submitted] == [
-        ["--flags=waitable", f"--output=/logs/job-{number}.out", f"--error=/logs/job-{number}.err"] for number in (1, 2)
+        ["--flags=waitable", f"--output=/my logs/job-{number}.out", f"--error=/my logs/job-{number}.err"]
+        for number in (1, 2)
     ]
 
 
@@ -169,7 +170,8 @@ case $1 in submit) shift; printf '%s\\0' "$@" >>{folder}/submits; echo >>{folder
 """
     (folder / "bin" / "flux").write_text(flux)
     (folder / "bin" / "flux").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "FLUX_OUTPUT_DIR": "/my logs"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
     submits = (folder / "submits").read_text() if (folder / "submits").exists() else ""
     return done.returncode, [line.split("\0")[:-1] for line in submits.split("\n")[:-1]], done.stderr
@@ -179,7 +181,7 @@ case $1 in submit) shift; printf '%s\\0' "$@" >>{folder}/submits; echo >>{folder
 def test_a_line_of_a_batch_has_no_effect_on_the_others(shell: str, tmp_path: Path) -> None:
     """Lines that no check without a shell finds."""
     broken = ["echo `(`", "cat <<EOF", "; { echo", "echo $(", "; exit 0"]
-    script = batch_script("\n".join(["echo $((1+1)) 'a  b'; true", *broken, "echo last"]), "/logs")
+    script = batch_script("\n".join(["echo $((1+1)) 'a  b'; true", *broken, "echo last"]))
     words = {"busybox": ["busybox", "sh"]}.get(shell, [shell])
     code, submitted, err = run_batch(tmp_path, [*words, "-c", script], "")
     jobs = [words[3:] for words in submitted]
@@ -199,7 +201,7 @@ def test_a_line_of_a_batch_has_no_effect_on_the_others(shell: str, tmp_path: Pat
 def test_a_batch_fails_with_a_job_and_with_a_line_that_is_not_submitted(
     submit: str, wait: str, code: int, tmp_path: Path
 ) -> None:
-    assert run_batch(tmp_path, ["sh", "-c", batch_script("echo a\necho b", "/logs")], submit, wait)[0] == code
+    assert run_batch(tmp_path, ["sh", "-c", batch_script("echo a\necho b")], submit, wait)[0] == code
 
 
 @pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#! /bin/sh -e"])

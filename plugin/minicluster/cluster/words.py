@@ -25,7 +25,8 @@ AROUND = re.compile(
     r"|\d+\.\d+s: flux-shell|(<\d+>)?[\w.-]+\.[a-z]+\[\d+\]: |FLUXTIME"
 )
 OUR_LINE = re.compile(
-    r"minicluster: (.*(?:failed with exit code|check failed|did not start|died|there is no |can't be|is set and ).*)"
+    r"minicluster: (.*(?:failed with exit code|check failed|d(?:id|oes) not start|died|there is no |is too old: "
+    r"|can't (?:be|change)|is set and ).*)"
 )
 #: What a command of Flux says of a job that it could not submit
 REFUSED = re.compile(r"flux-(?:run|submit|alloc|batch|bulksubmit): ERROR: (?:\[Errno \d+\] )?(.*)")

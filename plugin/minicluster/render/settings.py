@@ -52,7 +52,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_batch_words": shlex.join(work.batch(cluster)),
         "mc_prefix_words": shlex.join(work.prefix(cluster)),
         "mc_script_has_interpreter": _flag(work.script(cluster).startswith("#!")),
-        "mc_logs": work.logs(cluster),
+        "mc_logs": runner.get("logs", ""),
         "mc_quiet": _flag(logging["quiet"]),
         "mc_log_file": _flag(log_level.has_file(cluster)),
         "mc_strict": _flag(logging["strict"]),

@@ -22,9 +22,6 @@ SHELL_WORDS = {
     *("if", "for", "while", "until", "case", "select", "function", "time", "sh", "bash"),
     *("exec", "eval", "set", "export", "cd", "source"),
 }
-#: Folder of the output of a batch's jobs, as in flux-operator.
-LOGS = "/tmp/fluxout"  # noqa: S108
-
 #: What is around a line of a batch
 BLANKS = " \t\r"
 #: Around the lines of a batch: a line that isn't submitted fails the batch, as a job does that fails
@@ -158,7 +155,7 @@ def files(cluster: MiniClusterModel) -> dict[str, str]:
     runner = cluster.runner
     command = runner.get("command", "")
     if runner.get("batch"):
-        return {"batch": command if runner.get("batchRaw") else batch_script(command, logs(cluster))}
+        return {"batch": command if runner.get("batchRaw") else batch_script(command)}
     return {"command": command_script(command), "script": script(cluster)}
 
 
@@ -173,12 +170,7 @@ def command_script(command: str | list[str]) -> str:
     return command if isinstance(command, str) else f"exec {shlex.join(command)}\n"
 
 
-def logs(cluster: MiniClusterModel) -> str:
-    """Return the folder of the output of a batch's jobs."""
-    return cluster.runner.get("logs") or LOGS
-
-
-def batch_script(command: str, folder: str) -> str:
+def batch_script(command: str) -> str:
     """Return a batch script that submits each line as a job, and fails when one of them does.
 
     Each line is read by itself: one that the shell can't read says so, and neither changes nor hides the others.
@@ -191,7 +183,8 @@ def batch_script(command: str, folder: str) -> str:
             raise SpecError(f"{name} is {line!r}: a line is one job; use batchRaw for anything else")
         if why := incomplete(line):
             raise SpecError(f"{name} is {line!r}: {why}, so it is not a command; quote that, or use batchRaw")
-        out, err = (shlex.quote(f"{folder}/job-{number}.{stream}") for stream in ("out", "err"))
+        # entrypoint.sh chooses the folder
+        out, err = (f'"$FLUX_OUTPUT_DIR/job-{number}.{stream}"' for stream in ("out", "err"))
         submit = f"flux submit --flags=waitable --output={out} --error={err} {line}"
         submits.append(f"(eval {shlex.quote(submit)}) || failed {number}")
     return "\n".join([BATCH_BEGIN, *submits, BATCH_END]) + "\n"

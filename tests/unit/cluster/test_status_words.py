@@ -83,6 +83,15 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
             "code 1\n",
             "the broker did not start, exit code 1: flux-start: error execing broker: No such file or directory",
         ),
+        *(
+            (f"minicluster: {said}\n", said)
+            for said in (
+                "flux-core 0.49.0 is too old: set flux.container.image to a view that has 0.54 or later",
+                "munged does not start as user 5: see the lines above",
+                "this pod is dev-h-0 …, and its configuration is that of h-0: names can't change after the rendering",
+                "logs: /data/out can't be written by user 5: name a folder on a volume where it may write",
+            )
+        ),
         (START + "hello\n", ""),
         ("", ""),
     ],

@@ -136,7 +136,7 @@ REFUSED = {
 @pytest.mark.parametrize("line", REFUSED)
 def test_a_line_that_is_no_command_is_refused_by_its_number(line: str) -> None:
     with pytest.raises(SpecError) as caught:
-        work.batch_script(f"echo zero\n\n  {line}\t\necho next\n", "/logs")
+        work.batch_script(f"echo zero\n\n  {line}\t\necho next\n")
     assert str(caught.value) == (
         f"line 2 of the batch is {line!r}: {REFUSED[line]}, so it is not a command; quote that, or use batchRaw"
     )
@@ -144,6 +144,6 @@ def test_a_line_that_is_no_command_is_refused_by_its_number(line: str) -> None:
 
 def test_a_line_ends_at_a_line_feed_alone() -> None:
     for mark, end in product("\u2028\u2029\x85\x0c\x1c", ("", "b")):
-        script = work.batch_script(f"echo a{mark}{end}\necho c", "/logs")
+        script = work.batch_script(f"echo a{mark}{end}\necho c")
         assert script.count("flux submit") == 2
         assert f"echo a{mark}{end}'" in script

@@ -266,7 +266,7 @@ SETTINGS = {
     "mc_on_stop": "cancel",
     "mc_work": "idle",
     "mc_script_has_interpreter": "",
-    "mc_logs": "/tmp/fluxout",
+    "mc_logs": "",
     "mc_quiet": "",
     "mc_log_file": "1",
     "mc_own_config": "",

@@ -39,6 +39,7 @@ main() {
   [ ! -e "$mc_told_to_stop" ] || exit "$RETRY_CODE"
   find_home "$mc_state"
   prepare
+  make_output_folder /tmp
   note_shared_memory /dev/shm
   find_memory /sys/fs/cgroup
   [ -z "$mc_was_killed" ] || return_after_kill
@@ -49,6 +50,7 @@ main() {
   fi
   run_snippet pre.sh
   check_wrap
+  check_output_folder
   start_munge
   choose_ip_family /proc/net
   use_group
@@ -84,9 +86,24 @@ prepare() {
   ln -sf minicluster/flux-view.sh "$MINICLUSTER_HOME/flux-view.sh"
   [ -z "$mc_view" ] || ln -sfn "$mc_view" "$MINICLUSTER_HOME/view"
   copy_secret curve/curve.cert
-  FLUX_OUTPUT_DIR=$mc_logs
+}
+
+# with FOLDER: makes the folder of the jobs' output: that of the values, else one below FOLDER, which a read-only root
+# or a file of the image can prevent.
+make_output_folder() {
+  FLUX_OUTPUT_DIR=${mc_logs:-$1/fluxout}
   export FLUX_OUTPUT_DIR
-  [ -d "$FLUX_OUTPUT_DIR" ] || mkdir -p "$FLUX_OUTPUT_DIR" 2>/dev/null || true
+  { [ -d "$FLUX_OUTPUT_DIR" ] || mkdir -p "$FLUX_OUTPUT_DIR" 2>/dev/null; } && [ -w "$FLUX_OUTPUT_DIR" ] && return 0
+  [ -z "$mc_logs" ] || return 0
+  FLUX_OUTPUT_DIR=$mc_state/fluxout
+  mkdir -p "$FLUX_OUTPUT_DIR"
+}
+
+# Fails if the jobs of a batch can't write their output.
+check_output_folder() {
+  [ "$mc_work" != batch ] || [ -w "$FLUX_OUTPUT_DIR" ] && return 0
+  warn "logs: $FLUX_OUTPUT_DIR can't be written by user $(id -u): name a folder on a volume where it may write"
+  exit_with 1
 }
 
 # Fails if flux.wrap names a program that this image lacks: Flux would not say which.
