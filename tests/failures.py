@@ -176,8 +176,8 @@ FAILURES: dict[str, Failure] = {
         "often for want of memory: raise resources.limits.memory)",
     ),
     "quorum never": Failure(
-        "Brokers don't join the lead",
-        "Starting: waits for the quorum, 1 of 2 brokers are online: 1 runs and can't join: `minicluster logs demo "
+        "Nodes don't join the lead",
+        "Starting: waits for the quorum, 1 of 2 nodes are up: 1 runs and can't join: `minicluster logs demo "
         "--node 1` says why, or a NetworkPolicy closes port 8050",
         log="`<3>broker.err[0]: quorum delayed: waiting for …`",
         more="seen after a minute, in the log not with `logging.quiet`. With `minSize` the work starts with fewer "
@@ -185,7 +185,7 @@ FAILURES: dict[str, Failure] = {
     ),
     "worker unfit": Failure(
         "The check of a worker's node fails",
-        "Starting: waits for the quorum, 1 of 2 brokers are online: 1 stays out: its check failed: no GPU",
+        "Starting: waits for the quorum, 1 of 2 nodes are up: 1 stays out: its check failed: no GPU",
         log="demo-1: its output, then `minicluster: demo-1: its check failed: no GPU; it runs again in … s`",
         more="it joins when the check succeeds; [a check of each node](../how-to/check-nodes-and-memory.md)",
     ),

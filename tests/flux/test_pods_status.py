@@ -138,7 +138,7 @@ def test_a_node_whose_check_fails_is_missing_for_that_reason_until_it_succeeds(r
     check = 'test "$JOB_COMPLETION_INDEX" != 1 || test -e /tmp/fit || { echo "nvidia-smi: no devices"; false; }'
     cluster = release(THREE, {**TWO_CORES, "commands": {"nodeCheck": check}})
     why = "its check failed: nvidia-smi: no devices"
-    state = f"waits for the quorum, 2 of 3 brokers are online: 1 stays out: {why}"
+    state = f"waits for the quorum, 2 of 3 nodes are up: 1 stays out: {why}"
     until(lambda: found(cluster)["why"] == state, STEP_SECONDS)
     shown = found(cluster)
     assert (shown["state"], shown["missing"]) == ("Starting", [{"ranks": "1", "reason": why}])

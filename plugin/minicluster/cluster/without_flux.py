@@ -75,7 +75,7 @@ def _state_of_live_lead(lead: Pod, job: KubernetesJob | None) -> tuple[str, str]
         return "Ending", f"the lead is {lead.why}"
     started = "Running" if lead.is_ready else "Starting"
     if job and job.lead_address:
-        return started, f"its brokers join the cluster of {job.lead_address}: see the status of that cluster"
+        return started, f"its nodes join the cluster of {job.lead_address}: see the status of that cluster"
     if job and not job.has_socket:
         return started, "flux.disableSocket is set, so Flux can't be asked"
     if lead.phase != "Running":

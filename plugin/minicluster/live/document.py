@@ -133,7 +133,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
     needed = flux["quorum"]
     # a quorum that was reached stays reached when brokers are lost later
     reached = len(brokers) >= needed or (0 in snapshot.pods and snapshot.pods[0].is_ready)
-    starts = f"waits for the quorum, {len(brokers)} of {needed} brokers are online" + held_up(groups, missing, snapshot)
+    starts = f"waits for the quorum, {len(brokers)} of {needed} nodes are up" + held_up(groups, missing, snapshot)
     return {
         "state": "Running" if reached else "Starting",
         "why": _line(flux.get("queue_problem", "")) if reached else starts,

@@ -27,7 +27,7 @@ def why_missing(pod: Pod | None, why_no_pod: str, drained: str | None = None) ->
     if pod.state != "Running":
         return pod.why
     # the drain may be that of an earlier pod: then this one joins, or fails, in a moment
-    return drained if drained and drained.startswith(CHECK_FAILED) else f"{pod.state}: its broker is not in Flux"
+    return drained if drained and drained.startswith(CHECK_FAILED) else f"{pod.state}: its node is not in Flux"
 
 
 def held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: StatusSnapshot) -> str:

@@ -85,7 +85,8 @@ class NodeBook:
             self._starts.append(when)
             again = "the lead started again" if len(self._starts) > 1 else "Flux started"
             self.marks.append(Mark(when, "lead", again))
-        elif what in ("drain", "undrain"):
+        elif what == "drain" or (what == "undrain" and (ranks := [rank for rank in ranks if rank in self.up])):
+            # the drain of a pod that left is taken back once it is gone: that is no news
             text = f"{self._some(ranks)} {what}ed" + (f": {reason}" if reason else "")
             self.marks.append(Mark(when, what, text, tuple(ranks)))
         if len(self.up) != before:

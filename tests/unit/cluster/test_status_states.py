@@ -150,8 +150,8 @@ Pods         0: Pending: Unschedulable
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Running: its brokers join the cluster of lead.example: see the
-             status of that cluster
+State        Running: its nodes join the cluster of lead.example: see the status
+             of that cluster
 Size         2 of at most 8
 Pods         0-1: Running
 """,
@@ -162,8 +162,8 @@ Pods         0-1: Running
         None,
         """\
 MiniCluster  mini, namespace lab, age 12m50s
-State        Running: its brokers join the cluster of lead.example: see the
-             status of that cluster
+State        Running: its nodes join the cluster of lead.example: see the status
+             of that cluster
 Size         2 of at most 8
 Pods         0-1: Running
 """,

@@ -148,7 +148,7 @@ resumes it"""
 READY = "`minicluster wait mini` returns when it is ready"
 UNKNOWN = "its jobs are known while its lead runs, and later with report.log or report.path"
 SILENT = "the lead's broker does not answer (no answer within 1 s): `minicluster logs mini -n lab` says more"
-JOINS = "its brokers join the cluster of root:30093: see the status of that cluster"
+JOINS = "its nodes join the cluster of root:30093: see the status of that cluster"
 RESIZED = ["mini in namespace lab: size 4 -> 3"]
 #: What each verb tells in each state; a text is an error
 EXPECTED: dict[str, dict[str, Any]] = {

@@ -127,7 +127,7 @@ STATES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     ),
     "no quorum": (
         lambda folder: {"pods": {"items": [lead(folder, WAITS)]}},
-        "mini is Starting: waits for the quorum, 2 of 4 brokers are online; " + READY,
+        "mini is Starting: waits for the quorum, 2 of 4 nodes are up; " + READY,
     ),
     "failed": (
         lambda folder: {"job": job(end=("Failed", "Why")), "pods": {"items": [lead(folder, ended(3))]}},
@@ -183,7 +183,7 @@ echo '{json.dumps([SETTINGS, flux(online="0-2")])}'""",
         4,
         [
             "minicluster: mini: Starting: the lead has no pod: `kubectl describe job mini` says why",
-            "minicluster: mini: Starting: waits for the quorum, 3 of 4 brokers are online",
+            "minicluster: mini: Starting: waits for the quorum, 3 of 4 nodes are up",
         ],
     )
 

@@ -45,7 +45,7 @@ def test_wait_reports_progress_until_the_quorum(kubectl: Kubectl) -> None:
         "",
         say(
             f"mini: Starting: the lead is Pending: Unschedulable: 1 Insufficient cpu: {ROOM}",
-            "mini: Starting: waits for the quorum, 3 of 4 brokers are online",
+            "mini: Starting: waits for the quorum, 3 of 4 nodes are up",
             "mini: Running",
         ),
     )

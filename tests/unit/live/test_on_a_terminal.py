@@ -40,7 +40,7 @@ def test_a_wait_shows_where_it_is_on_one_line_and_its_end(kubectl: Kubectl) -> N
     assert seen.colours["green"] == "mini: Running"
     firsts = [shown[0].rpartition(" ")[0].strip() for shown in seen.screens if shown]
     assert list(dict.fromkeys(firsts))[-2:] == [
-        "mini: Starting: waits for the quorum, 3 of 4 brokers are online",
+        "mini: Starting: waits for the quorum, 3 of 4 nodes are up",
         "minicluster: mini:",
     ]
     assert firsts[0].startswith("mini: Starting: the lead is Pending: Unschedulable")

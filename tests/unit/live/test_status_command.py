@@ -131,7 +131,7 @@ def test_status_says_why_a_worker_has_no_pod(kubectl: Kubectl) -> None:
     shown = json.loads(kubectl("mini", "-o", "json", **{**answers, "pods": starts}).stdout)
     assert (shown["state"], shown["why"]) == (
         "Starting",
-        f"waits for the quorum, 3 of 4 brokers are online: 3 has {why}",
+        f"waits for the quorum, 3 of 4 nodes are up: 3 has {why}",
     )
 
 

@@ -116,7 +116,7 @@ def test_the_quorum_lacks_workers_for_one_reason_whatever_kubernetes_says_of_eac
         pod(3, UNSCHEDULABLE),
     ]
     shown = show(job(), pods, (SETTINGS, flux(online="0")))
-    said = f"waits for the quorum, 1 of 4 brokers are online: 1-2 are Pending: ImagePullBackOff: Back-off: {image}"
+    said = f"waits for the quorum, 1 of 4 nodes are up: 1-2 are Pending: ImagePullBackOff: Back-off: {image}"
     assert (shown["state"], shown["why"]) == ("Starting", said)
 
 
@@ -127,12 +127,12 @@ def test_the_quorum_lacks_workers_whose_check_failed() -> None:
     pods = [pod(0, STARTS), *(pod(rank, STARTS, created="2030-01-01T11:59:59Z") for rank in (1, 2, 3))]
     drained = {"1": UNFIT, "2": UNFIT, "3": "its check failed: exit code 1"}
     shown = show(job(), pods, (SETTINGS, flux(online="0", drained=drained)))
-    said = f"waits for the quorum, 1 of 4 brokers are online: 1-2 stay out: {UNFIT}"
+    said = f"waits for the quorum, 1 of 4 nodes are up: 1-2 stay out: {UNFIT}"
     assert (shown["state"], shown["why"]) == ("Starting", said)
     assert shown["missing"] == [{"ranks": "1-2", "reason": UNFIT}, {"ranks": "3", "reason": drained["3"]}]
     assert shown["nodes"] == {"up": 1, "drained": 0, "missing": 3, "notStarted": 4}
     one = show(job(), pods, (SETTINGS, flux(online="0,2-3", drained={"1": UNFIT})))
-    assert one["why"] == f"waits for the quorum, 3 of 4 brokers are online: 1 stays out: {UNFIT}"
+    assert one["why"] == f"waits for the quorum, 3 of 4 nodes are up: 1 stays out: {UNFIT}"
 
 
 def test_a_worker_is_late_only_a_minute_after_its_container_has_started() -> None:
@@ -152,7 +152,7 @@ def test_the_check_of_an_earlier_pod_is_not_why_a_node_is_missing() -> None:
     shown = show(job(), pods, (SETTINGS, flux(online="0-1", drained={"2": UNFIT, "3": "bad DIMM"})))
     reasons = [each["reason"] for each in shown["missing"]]
     assert reasons[0].startswith("Pending: Unschedulable")
-    assert reasons[1] == "Running: its broker is not in Flux"
+    assert reasons[1] == "Running: its node is not in Flux"
 
 
 def test_a_worker_that_a_quota_refuses_is_missing_for_that_reason() -> None:
@@ -163,7 +163,7 @@ def test_a_worker_that_a_quota_refuses_is_missing_for_that_reason() -> None:
     reason = f"no pod: {said}: lower resources or size, or ask for a larger quota"
     shown = document(snapshot(mini, NOW, lambda _: json.dumps([SETTINGS, flux(online="0")])))
     assert shown["missing"] == [{"ranks": "1", "reason": reason}]
-    assert shown["why"] == f"waits for the quorum, 1 of 4 brokers are online: 1 has {reason}"
+    assert shown["why"] == f"waits for the quorum, 1 of 4 nodes are up: 1 has {reason}"
 
 
 @pytest.mark.parametrize("minutes", [-60, 60])
@@ -173,7 +173,7 @@ def test_times_of_the_status_are_by_the_clock_of_the_lead(minutes: int) -> None:
     mini = Found("mini", read_pods({"items": pods}), read_job(job(size=2)))
     told = json.dumps([SETTINGS, {**flux(online="0"), "now": NOW.timestamp()}])
     shown = document(snapshot(mini, NOW + timedelta(minutes=minutes), lambda _: told))
-    assert (shown["why"], shown["age"]) == ("waits for the quorum, 1 of 4 brokers are online", 770)
+    assert (shown["why"], shown["age"]) == ("waits for the quorum, 1 of 4 nodes are up", 770)
 
 
 def test_the_status_document_says_where_the_pods_run() -> None:

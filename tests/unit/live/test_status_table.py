@@ -67,7 +67,7 @@ Size         6 of at most 8
 Scheduler    Fluxion 0.54.0 (conservative, lonode)
 Quorum       4, reached
 Nodes         3 up       0 drained     3 missing  2 not started
-Missing      3: Running: its broker is not in Flux
+Missing      3: Running: its node is not in Flux
              4: Failed: OOMKilled, exit code 137: it needs more memory: raise
              resources.limits.memory
              5: no pod
@@ -81,7 +81,7 @@ Jobs          0 pending  0 running     0 done
         (SETTINGS, flux(online="0", total={"cores": 4, "gpus": 0}, free={"cores": 4, "gpus": 0})),
         """\
 MiniCluster  mini, namespace lab, age 12m50s, Flux 0.88.0
-State        Starting: waits for the quorum, 1 of 4 brokers are online: 1-3 are
+State        Starting: waits for the quorum, 1 of 4 nodes are up: 1-3 are
              Pending: Unschedulable: 1 Insufficient cpu: lower
              resources.requests or size; it starts when a Kubernetes node has
              room

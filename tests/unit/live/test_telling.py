@@ -45,8 +45,8 @@ def test_a_state_that_means_the_same_is_no_news(before: str, after: str) -> None
         (f'{LEAD}: ContainerCreating: secret "a" not found', f'{LEAD}: ContainerCreating: secret "b" not found'),
         (f"{LEAD}: ErrImagePull: no: {IMAGE}", f"{LEAD}: ErrImagePull: no: the image is not for this architecture"),
         (
-            "Starting: waits for the quorum, 1 of 4 brokers are online",
-            "Starting: waits for the quorum, 2 of 4 brokers are online",
+            "Starting: waits for the quorum, 1 of 4 nodes are up",
+            "Starting: waits for the quorum, 2 of 4 nodes are up",
         ),
         (UNSCHEDULABLE.format(4, 3, 1), LEAD),
         ("Running", "Starting: the lead has no pod"),

@@ -105,9 +105,10 @@ def test_the_address_is_on_standard_output_and_a_signal_ends_it(kubectl: Kubectl
         assert process.stdout and process.stderr
         address = process.stdout.readline()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/mini/\n", address)
+        assert process.stderr.readline() == say("the page is served until Ctrl-C")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (0, "", say("the page is served until Ctrl-C"))
+    assert (process.returncode, out, err) == (0, "", "")
 
 
 def test_a_wrong_name_is_told_at_once(kubectl: Kubectl) -> None:

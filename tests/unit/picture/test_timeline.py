@@ -66,6 +66,14 @@ def test_times_are_by_the_clock_of_the_lead_and_the_figures_have_theirs() -> Non
     assert [row[1] for row in shown["rows"] if row[0] == "Oldest"] == ["job f1 (work) for 11s"]
 
 
+def test_an_undrain_of_a_node_that_is_gone_is_no_news() -> None:
+    timeline = Timeline("mini")
+    events = [("online", "0-3"), ("drain", "2"), ("drain", "3"), ("offline", "3"), ("undrain", "2-3"), ("undrain", "3")]
+    timeline.take_nodes([{"t": START + t, "event": what, "ranks": ranks} for t, (what, ranks) in enumerate(events)])
+    texts = [mark.text for mark in timeline.nodes.marks]
+    assert texts == ["mini-2 drained", "mini-3 drained", "mini-2 undrained"]
+
+
 def test_long_curves_are_thinned_and_keep_their_peaks_and_their_end() -> None:
     samples = [Sample(float(n), 0, 9 if n == 5003 else 1, 0, 0) for n in range(10_001)]
     found = thinned(samples, 100)
