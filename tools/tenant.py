@@ -112,11 +112,24 @@ def _policy(
 
 def govern(cluster: KubernetesCluster) -> None:
     """Make the policies in a cluster, which act where a namespace asks for them. Raises ProcessError."""
+    # by the server: of several workers that begin at once, a client's own `apply` fails for all but one
+    cluster.kubectl("apply", "--server-side", "--filename=-", stdin=_listed(cluster))
+
+
+def leave(cluster: KubernetesCluster) -> None:
+    """Remove the policies from a cluster where no namespace asks for them any more. Raises ProcessError."""
+    for namespace in cluster.get("namespaces")["items"]:
+        metadata = namespace["metadata"]
+        is_marked = any(label.startswith(MARK) for label in metadata.get("labels", ()))
+        if is_marked and "deletionTimestamp" not in metadata:
+            return
+    cluster.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=_listed(cluster))
+
+
+def _listed(cluster: KubernetesCluster) -> str:
     minor = json.loads(cluster.kubectl("version", "--output=json"))["serverVersion"]["minor"]
     made = [*policies(mutating=int(minor.rstrip("+")) >= 36)]
-    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
-    # by the server: of several workers that begin at once, a client's own `apply` fails for all but one
-    cluster.kubectl("apply", "--server-side", "--filename=-", stdin=listed)
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
 
 
 def arrange(cluster: KubernetesCluster, namespace: str, tenant: Tenant) -> None:

@@ -45,21 +45,16 @@ def release(namespace: str, values: Mapping[str, Any], home: Path, helm: str = "
     return FluxRelease(client, kubernetes(), namespace, name, values=dict(values), world=WORLD)
 
 
-@cache
-def govern() -> None:
-    """Make the policies of a user's world in the cluster, once."""
-    tenant.govern(kubernetes())
-
-
 @contextmanager
 def new_namespace(*labels: str, world: Tenant = WORLD) -> Iterator[str]:
-    """Make a namespace in a user's world, and remove it with all that is in it."""
+    """Make a namespace in a user's world, and remove it with all that is in it; `tenant.leave` ends that world."""
     cluster, name = kubernetes(), f"minicluster-test-{secrets.token_hex(4)}"
-    govern()
     cluster.kubectl("create", "namespace", name)
     try:
         if marks := [*(f"{key}={value}" for key, value in world.namespace_labels.items()), *labels]:
             cluster.kubectl("label", "namespace", name, *marks)
+        # each time, and after the marks: others who end meanwhile may have removed the policies
+        tenant.govern(cluster)
         tenant.arrange(cluster, name, world)
         yield name
     finally:

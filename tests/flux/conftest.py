@@ -27,6 +27,12 @@ def version_of(prefix: str) -> str:
     return done.stdout.split()[1]
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remove the policies of the tests' world from the real cluster, after the last worker."""
+    if testbed.KUBECONFIG in os.environ and not hasattr(session.config, "workerinput"):
+        tenant.leave(testbed.kubernetes())
+
+
 @pytest.fixture(scope="session", params=PREFIXES if PREFIXES[1:] else None, ids=version_of)
 def flux_path(request: pytest.FixtureRequest) -> Path:
     """Each Flux of this machine. Skips where there is none."""

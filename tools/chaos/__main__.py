@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tools import testbed
+from tools import tenant, testbed
 from tools.chaos.jobs import SHARED, Jobs
 from tools.chaos.leaks import footprint, leaks
 from tools.chaos.troubles import FIRST_NODES, MOST_NODES, NODE_CHECK, Chaos
@@ -126,6 +126,7 @@ def main() -> int:
             "faults": faults,
         }
         print(json.dumps(seen, indent=2))
+    tenant.leave(testbed.kubernetes())
     return 1 if faults else 0
 
 

@@ -1,5 +1,6 @@
 """tools/tenant.py: the parts of a user's world, and the marks of tests that need less of it."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,32 @@ def test_a_test_that_needs_less_lacks_these_parts_alone() -> None:
     some = tenant.world_of([mark("mutation", why="no value for it"), mark("security", why="a folder of its node")])
     assert some == tenant.Tenant(mutation=False, security="")
     assert tenant.world_of([mark(*tenant.Tenant._fields, why="a cluster of one's own")]) == tenant.PLAIN
+
+
+@pytest.mark.parametrize(
+    ("labels", "ends", "stays"),
+    [
+        ({}, False, False),
+        ({"tenant.minicluster/labels": "true"}, False, True),
+        ({"tenant.minicluster/mutation": "true"}, False, True),
+        ({"tenant.minicluster/labels": "true"}, True, False),
+    ],
+)
+@pytest.mark.parametrize("minor", ["33", "36+"])
+def test_the_last_who_leaves_removes_what_was_made(labels: dict[str, str], ends: bool, stays: bool, minor: str) -> None:
+    called: dict[str, str] = {}
+
+    def kubectl(verb: str, *_: str, stdin: str = "") -> str:
+        called[verb] = stdin
+        return json.dumps({"serverVersion": {"minor": minor}})
+
+    one = {"name": "a", "labels": labels} | ({"deletionTimestamp": "2030-01-01T00:00:00Z"} if ends else {})
+    there = {"items": [{"metadata": {"name": "default"}}, {"metadata": one}]}
+    cluster: Any = SimpleNamespace(kubectl=kubectl, get=lambda _: there)
+    tenant.govern(cluster)
+    tenant.leave(cluster)
+    assert called.get("delete") == (None if stays else called["apply"])
+    assert len(json.loads(called["apply"])["items"]) == (4 if minor == "36+" else 2)
 
 
 @pytest.mark.parametrize("bad", [mark(), mark("labels"), mark("labels", why=" "), mark(why="x"), mark("net", why="x")])
