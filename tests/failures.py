@@ -172,8 +172,8 @@ FAILURES: dict[str, Failure] = {
     ),
     "too many failures": Failure(
         "Pods failed too often",
-        "Failed: its pods failed more than backoffLimit times: `kubectl describe job` lists them (killed, most "
-        "often for want of memory: raise resources.limits.memory)",
+        "Failed: its pods failed more than backoffLimit times: `kubectl describe job -n …` lists them (killed, "
+        "most often for want of memory: raise resources.limits.memory)",
     ),
     "quorum never": Failure(
         "Nodes don't join the lead",

@@ -48,7 +48,7 @@ def test_an_example_installs_and_its_pods_start(release4: Release, example: Path
 def test_kubernetes_accepts_the_largest_size_and_no_larger_one(release4: Release) -> None:
     manifests = load_all(release4.helm.template(values={"size": 100_000}))
     job = next(document for document in manifests if document["kind"] == "Job")
-    job["metadata"]["namespace"] = release4.namespace
+    job["metadata"]["namespace"], job["apiVersion"] = release4.namespace, "batch/v1"
     create = ("create", "--dry-run=server", "--filename=-")
     release4.kubectl(*create, stdin=json.dumps(job))
     job["spec"]["parallelism"] = job["spec"]["completions"] = 100_001

@@ -10,6 +10,7 @@ from typing import Any
 
 import kube
 import pytest
+import state
 from autoscaled import ON, SCALES, agent, resize, size
 from support import ROOT, lines_with
 
@@ -90,7 +91,7 @@ def while_rendering(release: Release, folder: Path, grown: int) -> Release:
     """Return the release with a Helm during whose rendering the agent changes the size."""
     program = folder / "bin" / "minicluster"
     program.parent.mkdir()
-    paths = [str(ROOT), *(str(Path(file).parent) for file in (__file__, kube.__file__))]
+    paths = [str(ROOT), *(str(Path(file).parent) for file in (__file__, kube.__file__, state.__file__))]
     renderer = shutil.which("minicluster", path=release.helm.environment["PATH"])
     config = json.loads(release.cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
     program.write_text(

@@ -60,7 +60,10 @@ def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Comma
     said = f"minicluster: other in namespace {release.namespace}: size 2 -> 3\n"
     assert minicluster("scale", "mc", "3") == Done(0, "", said)
     assert release.get("job", "other")["spec"]["completions"] == 3
-    above = "the size 4 is above the maxSize of other, 3: lower it, or `minicluster replace other --set maxSize=4`"
+    above = (
+        "the size 4 is above the maxSize of other, 3: lower it, or uninstall mc first, which loses its queue, or "
+        "install under another name"
+    )
     assert minicluster("scale", "mc", "4") == Done(1, "", f"minicluster: {above}\n")
 
 

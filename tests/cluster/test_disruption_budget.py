@@ -113,7 +113,7 @@ def test_a_cluster_with_a_budget_can_scale_itself_later(release: Release, hold: 
     assert release.running(3) == uids
 
 
-WAY = "uninstall mc first, or install under another name"
+WAY = "uninstall mc first, which loses its queue, or install under another name"
 CHANGE = "can't change on the live MiniCluster mc: it is"
 
 

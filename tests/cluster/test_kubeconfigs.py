@@ -105,10 +105,13 @@ def test_the_sdk_accepts_what_kubectl_accepts(place: Callable[..., None], releas
         cluster = MiniCluster.connect("mc", context=context)
         return cluster.namespace, cluster.status()["name"], repr(cluster)
 
-    shown = f"<MiniCluster mc in namespace {release.namespace} of context lab>"
-    assert {name: found(*case) for name, case in ACCEPTED.items()} == dict.fromkeys(
-        ACCEPTED, (release.namespace, "mc", shown)
-    )
+    def shown(context: str) -> str:
+        named = f" of context {context}" if context else ""
+        return f"<MiniCluster mc in namespace {release.namespace}{named}>"
+
+    assert {name: found(*case) for name, case in ACCEPTED.items()} == {
+        name: (release.namespace, "mc", shown(context)) for name, (_, context) in ACCEPTED.items()
+    }
 
 
 @pytest.mark.parametrize(

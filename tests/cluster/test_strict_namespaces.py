@@ -117,7 +117,7 @@ def test_the_pods_of_hooks_fit_a_limit_range(release: Release, hooks: HookPods, 
         "maxLimitRequestRatio": {"cpu": "4"},
     }
     own("LimitRange", {"limits": [item]})
-    release.install(**VALUES)
+    release.install(**VALUES, hooks={"resources": {"requests": item["min"], "limits": item["min"]}})
     release.running(2)
     before = uid(release)
     large = [{**RUNNER, "resources": {"limits": {"cpu": 9, "memory": "1Gi"}}}]

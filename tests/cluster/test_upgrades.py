@@ -29,7 +29,8 @@ from versions import (
 from tools.releases import Release
 
 pytestmark = pytest.mark.without(
-    "labels", "limits", "security", why="0.1.0 gives the services' pod no labels and context, and hooks no resources"
+    *("labels", "limits", "quota", "security"),
+    why="0.1.0 gives the services' pod neither labels nor a context, and has no value for the resources of hooks",
 )
 
 OLDER = sorted((Path(__file__).parent / "older").glob("*.tar.gz"))

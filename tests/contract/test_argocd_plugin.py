@@ -152,8 +152,7 @@ def test_an_error_of_the_plugin_arrives_at_argo_cd(server: Server, repository: P
         FAILED + "minicluster: MiniCluster app: size is 4, maxSize 3: lower size, or install with a larger maxSize\n"
     )
     assert server.refuse(repository, "team/named", {"name": "set", "map": {"size": "x"}}) == (
-        FAILED + "minicluster: helm template: values don't meet the specifications of the schema(s) in the following "
-        "chart(s): minicluster: - at '/size': got string, want integer\n"
+        FAILED + "minicluster: size: got string, want integer\n"
     )
     assert server.refuse(repository, "chart") == (
         FAILED

@@ -32,6 +32,7 @@ def test_a_workers_broker_that_has_run_for_a_while_starts_again_at_once(make: Ma
     pod = make({"size": 2, **QUIET}, index=1)
     pod.edit("worker.sh", "watch_connection /proc/net", "true")
     pod.edit("worker.sh", "SHORT_SECONDS=2", "SHORT_SECONDS=0")
+    pod.edit("broker.sh", "guard_node &", "true &")
     pod.command("sleep", '#!/bin/sh\necho "$1" >>$MINICLUSTER_HOME/pauses\n')
     pod.play("start", f"[ $(wc -l <{pod.root}/calls) -lt 4 ] || : >$MINICLUSTER_HOME/config/run/ended; exit 1")
     again = "minicluster: the broker ended with exit code 1 and starts again\n"
