@@ -23,6 +23,7 @@ from minicluster.live.snapshot import take_snapshot
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
 from minicluster.outage import RETRY_SECONDS
+from minicluster.plurals import counted
 from minicluster.release.resize import check_own_chart, resize
 from minicluster.release.revisions import is_made_anew
 from minicluster.streams import Say
@@ -171,7 +172,7 @@ class _NodeTeller:
     def __call__(self, up: int) -> None:
         if up == self._told:
             return
-        self._told, text = up, f"{self._name}: {up} nodes up"
+        self._told, text = up, f"{self._name}: {counted(up, 'node')} up"
         self._say(well(text) if up == self._wanted else Step(text, "", Share(up, max(up, self._wanted))))
 
 

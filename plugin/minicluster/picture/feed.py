@@ -110,8 +110,11 @@ class Feed:
         state = status.get("state")
         if self.timeline.is_over:
             return self._has_recalled
-        # what only the lead tells
-        return bool(state and (status.get("nodes") or state not in ("Running", "Unknown")))
+        # what only the lead tells; which nodes are up comes last
+        nodes = status.get("nodes")
+        if nodes:
+            return len(self.timeline.nodes.up) >= int(nodes["up"])
+        return bool(state and state not in ("Running", "Unknown"))
 
     def close(self) -> None:
         """Stop, and wait for the end of the requests."""

@@ -49,7 +49,8 @@ class Timeline:
 
     def take_past(self, rows: Sequence[Mapping[str, Any]], now: float) -> None:
         """Take all jobs that there are; of those that were active and are no longer there, the queue was lost."""
-        self.take_jobs([*self.jobs.lost(rows, now), *rows] if self._has_past else rows)
+        lost = self.jobs.lost(rows, now + self.ahead_seconds) if self._has_past else []
+        self.take_jobs([*lost, *rows])
         if not self._has_past:
             self._has_past = True
             self._begin_curve()

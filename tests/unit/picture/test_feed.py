@@ -6,7 +6,7 @@ import pytest
 from fake_kube import away
 from minicluster.picture.feed import Feed
 from minicluster.picture.jobbook import status_of
-from picture_lead import PictureLead, TellingChannel, job
+from picture_lead import PictureLead, TellingChannel, job, past
 from status_samples import SUSPENDED, suspended
 from status_samples import job as kubernetes_job
 
@@ -38,6 +38,19 @@ def picture(picture_lead: PictureLead) -> Iterator[Shown]:
     found = Shown(picture_lead)
     yield found
     found.feed.close()
+
+
+def test_a_picture_is_complete_when_it_has_the_nodes_that_are_up(picture_lead: PictureLead) -> None:
+    feed = Feed(picture_lead.kube, "mini")
+    *first, nodes = past([job(1)])
+    talk = picture_lead.talk()
+    for told in first:
+        talk.say(**told)
+    until(lambda: feed.timeline.status.get("nodes"), what="the status")
+    assert not feed.is_complete
+    talk.say(**nodes)
+    until(lambda: feed.is_complete, what="the nodes")
+    feed.close()
 
 
 def test_an_api_server_that_is_away_is_told_and_the_lead_is_still_heard(picture: Shown) -> None:
