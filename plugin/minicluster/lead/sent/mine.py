@@ -34,10 +34,10 @@ WAITING = ("DEPEND", "PRIORITY", "SCHED")
 def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
     """Return the newest job with a key, None without one. Raises OSError."""
     listed = JobList(handle, attrs=["state", "t_submit"], filters=states, max_entries=0).jobs()
-    newest = max((job.t_submit for job in listed), default=0.0)
-    for job in sorted(listed, key=lambda job: -job.id):
+    jobs = sorted(listed, key=lambda job: -job.id)
+    for job in jobs:
         # not by our clock: the lead that took the job may have had another one
-        if job.t_submit < newest - age:
+        if job.t_submit < jobs[0].t_submit - age:
             return None
         found = job_kvs_lookup(handle, job.id, keys=["jobspec"]) or {}
         if found.get("jobspec", {}).get("attributes", {}).get("user", {}).get(CLIENT_KEY) == key:

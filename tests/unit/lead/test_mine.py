@@ -1,0 +1,43 @@
+"""mine.py: the job of a client is found by its key, whatever the clocks of the leads."""
+
+import runpy
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fake_flux import FakeFlux, modules
+from minicluster.lead.program import SENT
+
+OLD = 9e8
+
+
+def job(number: int, submitted: float) -> Any:
+    return SimpleNamespace(id=number, t_submit=submitted)
+
+
+@pytest.mark.parametrize(
+    ("submitted", "found"),
+    [
+        ([OLD, OLD + 10], 1),
+        # one that came long after it, when the client had been gone
+        ([OLD, OLD + 100], None),
+        # a clock that went back with the new lead
+        ([OLD, OLD - 3600], 1),
+        ([], None),
+    ],
+)
+def test_a_job_is_found_by_its_key_and_its_time_beside_the_newest(
+    monkeypatch: pytest.MonkeyPatch, submitted: list[float], found: int | None
+) -> None:
+    for name, module in modules(FakeFlux({}, set())).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(SENT)
+    find = runpy.run_path(str(SENT / "mine.py"), run_name="mine")["find"]
+    jobs = [job(number, when) for number, when in enumerate(submitted, 1)]
+    find.__globals__["JobList"] = lambda *_, **__: SimpleNamespace(jobs=lambda: jobs)
+    find.__globals__["job_kvs_lookup"] = lambda _, number, **__: {
+        "jobspec": {"attributes": {"user": {"minicluster-client": f"key-{number}"}}}
+    }
+    one = find(None, "key-1", 60.0, ["pending"])
+    assert (one.id if one else None) == found
