@@ -41,15 +41,9 @@ def queue(cluster: Cluster) -> list[str]:
     return sorted(row for row in rows if " true " not in row)
 
 
-def save(cluster: Cluster) -> None:
-    """Let Flux save its state at once, and not only every 5 s."""
-    cluster.lead.flux("kvs", "put", "--sync", "test=1")
-
-
 def test_a_lead_that_dies_again_and_again_loses_no_job(make: Make) -> None:
     cluster = make({**QUIET, "state": {"claimName": "shared"}}).start().wait_for_ready()
     held = [cluster.lead.flux("submit", "--urgency=0", "echo", str(each)).strip() for each in range(5)]
-    save(cluster)
     before = queue(cluster)
     assert len(before) == 5
     for _ in range(3):
@@ -71,7 +65,6 @@ def ours(log: str) -> str:
 def test_an_idle_lead_that_keeps_no_state_has_its_queue_after_its_broker_died(make: Make) -> None:
     cluster = make(QUIET).start().wait_for_ready()
     cluster.lead.flux("submit", "--urgency=0", "echo")
-    save(cluster)
     before = queue(cluster)
     lose_lead(cluster)
     assert len(before) == 1
@@ -82,10 +75,18 @@ def test_no_task_of_a_dead_lead_runs_beside_those_of_the_next(make: Make) -> Non
     cluster = make(QUIET).start().wait_for_ready()
     job = cluster.lead.flux("submit", "-N3", "-n3", "sh", "-c", STAYS).strip()
     until(lambda: all(has_task(pod) and pod.run("test", "-e", "/tmp/stays").returncode == 0 for pod in pods(cluster)))
-    save(cluster)
     lose_lead(cluster)
     assert not [pod.index for pod in pods(cluster) if has_task(pod)]
     assert cluster.lead.flux("jobs", "-n", "-o", "{status_abbrev}", job).strip() == "F"
+
+
+def test_a_job_that_may_run_again_does_so_after_the_death_of_its_lead(make: Make) -> None:
+    cluster = make(QUIET).start().wait_for_ready()
+    job = cluster.lead.flux("submit", "--setattr=user.minicluster.requeue=1", "sleep", "600").strip()
+    until(lambda: cluster.lead.flux("jobs", "-n", "-o", "{status_abbrev}", job).strip() == "R")
+    cluster.lead.kill_broker()
+    again = f"minicluster: job {job.replace('ƒ', 'f')} lost a node: it runs again as "
+    until(lambda: again in cluster.lead.log, 60)
 
 
 def pods(cluster: Cluster) -> list[Pod]:
@@ -101,7 +102,6 @@ def test_the_cluster_s_own_work_runs_again_in_the_pod_and_is_not_there_twice(mak
     command = "until [ -e /tmp/end ]; do sleep 0.1; done; echo done"
     cluster = make({**QUIET, "state": {"claimName": "shared"}}, {"command": command}).start().wait_for_ready()
     until(lambda: [row.split()[1] for row in working(cluster)] == ["R"])
-    save(cluster)
     cluster.lead.kill_broker()
     until(lambda: "R" in str(working(cluster)) and len(working(cluster)) == 2, 60)
     assert sorted(row.split()[1] for row in working(cluster)) in (["CA", "R"], ["F", "R"])

@@ -178,6 +178,31 @@ def test_the_sdk_program_does_not_run_a_job_twice_for_a_client_that_reconnects(r
     assert remote.end("e")["status"] == 0
 
 
+@pytest.mark.parametrize("loses", [False, True], ids=["told", "lost"])
+def test_a_job_that_runs_again_has_the_end_of_its_copy(remote: Remote, flux_path: Path, *, loses: bool) -> None:
+    """A copy has the attributes of its job, and names it; the note of a cancelled job names the copy."""
+
+    def flux(*words: str) -> str:
+        remote.submit(words[0], str(flux_path), *words)
+        output: str = remote.end(words[0])["output"][0][1]
+        return output.strip()
+
+    remote.submit("a", "sleep", "600")
+    first = remote.replies("a", "started")["id"]
+    name = flux("job", "id", "--to=f58plain", first).strip()
+    marks = ("--setattr=user.minicluster-sdk=a", f"--setattr=user.minicluster.continues={name}")
+    copy = flux("submit", *marks, "echo", "again")
+    if loses:
+        remote.submit("x", str(flux_path), "job", "raise", "--type=exec", name, "node failure on broker x (rank 1)")
+    else:
+        remote.submit("x", str(flux_path), "cancel", "-m", f"minicluster: told: it runs again as {copy}", name)
+    found: dict[str, Any] = {}
+    while "end" not in found:
+        reply = remote.reply()
+        found |= reply if reply["key"] == "a" else {}
+    assert (found["id"], found["end"]["output"]) == (copy, [["stdout", "again\n"]])
+
+
 def test_the_sdk_program_reads_requests_while_its_client_reads_no_replies(remote: Remote) -> None:
     keys = [f"key-{number}" for number in range(5000)]
     for key in keys:

@@ -20,11 +20,14 @@ from minicluster.live.piped import CutError, Ours, Written
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.reconnection import Reconnection
 from minicluster.live.run import run
+from minicluster.plurals import counted
 from minicluster.signals import handle_signals
 from minicluster.streams import Say
 
-#: The flux commands that submit a job and follow it
-FOLLOWING = ("run", "alloc")
+#: The flux commands that submit a job and follow it; those that submit jobs and print their ids
+FOLLOWING, SUBMITTING = ("run", "alloc"), ("submit", "bulksubmit", "batch")
+#: Options of these by which they submit several jobs, or follow them after all
+SEVERAL_OPTIONS, WAIT_OPTIONS = ("--cc", "--bcc"), ("--wait", "--watch")
 #: The user attribute by which the job is found again
 CLIENT_ATTRIBUTE = "user.minicluster-client"
 #: The most seconds between our clock and the queue's times
@@ -41,9 +44,11 @@ def run_flux(kubernetes: Kubernetes, name: str, words: Sequence[str], say: Say, 
     With ``waits`` it waits for a MiniCluster that starts or sleeps.
     """
     lead = find_ready_lead(kubernetes, name, say, waits=waits)
-    if words[0] not in FOLLOWING:
-        return run(kubernetes, lead, lead.flux_words(*words))
-    return _Following(kubernetes, lead, say).run(words)
+    if words[0] in FOLLOWING:
+        return _Following(kubernetes, lead, say).run(words)
+    if words[0] in SUBMITTING:
+        return _Submitting(kubernetes, lead, say).run(words)
+    return run(kubernetes, lead, lead.flux_words(*words))
 
 
 class _Following:
@@ -58,8 +63,8 @@ class _Following:
 
     def run(self, words: Sequence[str]) -> int:
         """Run it, and attach to its job again whenever the connection breaks, or the lead is replaced."""
-        line: Sequence[str] = (words[0], f"--setattr={CLIENT_ATTRIBUTE}={self._key}", *words[1:])
-        place, marked = 0, line
+        line = marked = self._marked(words)
+        place = 0
         while True:
             try:
                 code = self._run(line, place)
@@ -85,10 +90,14 @@ class _Following:
             self._written.again(errors=not is_own)
             line = _attach(words, job) if job else marked
 
-    def _find(self, cut: CutError) -> dict[str, Any]:
+    def _marked(self, words: Sequence[str]) -> Sequence[str]:
+        """Return a command whose jobs have our key."""
+        return (words[0], f"--setattr={CLIENT_ATTRIBUTE}={self._key}", *words[1:])
+
+    def _find(self, cut: CutError, action: str = "find") -> dict[str, Any]:
         """Return the job, which may be on another lead now. Raises StateError."""
         try:
-            self._lead, job = self._again.ask(cut, lambda lead: self._ask("find", lead))
+            self._lead, job = self._again.ask(cut, lambda lead: self._ask(action, lead))
         except AccessError as error:
             raise StateError(f"{error}: {self._goes_on({})}") from None
         return job
@@ -164,6 +173,38 @@ class _Following:
             name = job["id"]
             return f"job {name} goes on: {flux} job attach {name}` shows its output, {flux} cancel {name}` ends it"
         return f"what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
+
+
+class _Submitting(_Following):
+    """A flux command that submits jobs and prints their ids: after a cut, Flux is asked whether it has them."""
+
+    def run(self, words: Sequence[str]) -> int:
+        """Return the exit code. Raises CutError, StateError."""
+        line = self._lead.flux_words(*self._marked(words))
+        while True:
+            try:
+                return run(self._kubernetes, self._lead, line, Ours(self._stdin, written=self._written))
+            except CutError as cut:
+                former, ids = self._lead.uid, self._find(cut, "taken").get("ids", [])
+                if ids:
+                    return self._taken(words, ids, cut)
+                if not self._stdin.has(0) or (not cut.process and former == self._lead.uid):
+                    raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on({})}") from None
+                self._stdin.place = 0
+                line = self._lead.flux_words(*self._marked(words))
+
+    def _taken(self, words: Sequence[str], ids: Sequence[str], cut: CutError) -> int:
+        """Print the ids that were not printed. Raises StateError where the command had more to do."""
+        self._written.again()
+        sys.stdout.buffer.write(self._written.new(0, "".join(f"{name}\n" for name in ids).encode()))
+        sys.stdout.buffer.flush()
+        options = {word.partition("=")[0] for word in words}
+        if words[0] == "bulksubmit" or options.intersection(SEVERAL_OPTIONS):
+            taken = counted(len(ids), "job")
+            raise StateError(f"{cut.reason}: Flux has taken {taken}, and perhaps not all: look at them")
+        if options.intersection(WAIT_OPTIONS):
+            raise StateError(f"{cut.reason}: {self._goes_on({'id': ids[0]})}")
+        return 0
 
 
 def _attach(words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ class Submission:
         if "end" in reply:
             self.future.end(finished(self.future.id, reply["end"]))
         elif "lost" in reply:
-            self.fail(JobLost(f"job {self.future.id} is lost, Flux no longer has it: {KEEPS_QUEUE}"))
+            self.fail(JobLost(f"job {self.future.id} is lost: {LOST_WITH_LEAD}"))
         else:
             self.fail(JobRefused(f"Flux doesn't take the job {self._job['command']}: {reply['error']}"))
         return None
@@ -121,9 +121,10 @@ class Submission:
         self.future.leave()
 
 
-#: The way out of a lost job: tools/chaos/README.md
-KEEPS_QUEUE = (
-    "submit it again if it did not run; state.claimName keeps the queue, except for the last seconds before a kill"
+#: Why nobody knows of a job, and the way out
+LOST_WITH_LEAD = (
+    "its lead was lost with the queue, so it may have run: look before you submit it again; state.capacity keeps the "
+    "queue"
 )
 
 

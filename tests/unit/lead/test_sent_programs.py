@@ -15,13 +15,14 @@ from minicluster.pod import without_comments
             "detail",
             [
                 *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "explain"),
+                "copies",
             ],
         ),
         ("distribute", []),
         ("ending", ["saved", "offers", "state", "requeue"]),
         (
             "explain",
-            ["unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record"],
+            ["unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "copies"],
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
         ("mine", ["history", "output_events"]),
@@ -35,7 +36,7 @@ from minicluster.pod import without_comments
             "remote",
             [
                 *("unmet", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
-                *("saved", "offers", "state", "job_record", "job_report"),
+                *("saved", "offers", "state", "job_record", "job_report", "copies"),
             ],
         ),
         ("settle", ["saved", "offers", "state", "requeue", "again"]),

@@ -1,5 +1,6 @@
 """Connections that break while a command follows a job, and input that a command does not read."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -19,10 +20,11 @@ prints() { printf 'a\nb'; echo err >&2; touch printed; until [ -e go ]; do sleep
 case $1 in
 run | job) prints ;;
 submit) [ ! -e slow ] || sleep 0.5; exit 4 ;;
+batch) echo f1; touch printed; until [ -e go ]; do sleep 0.02; done ;;
 python)
   read -r program
   case $* in
-  *" find") cat job ;;
+  *" find" | *" taken") cat job ;;
   *follow) prints ;;
   esac ;;
 esac
@@ -77,6 +79,41 @@ def test_flux_run_whose_job_was_not_submitted_runs_again(kubectl: Kubectl) -> No
     assert [line.split()[0] for line in (kubectl.folder / "words").read_text().splitlines()] == ["run", "python", "run"]
 
 
+BROKEN = "error reading from error stream: next reader: read tcp 10.0.0.1:6443: read: connection reset by peer"
+
+
+@pytest.mark.parametrize(
+    ("words", "ids", "expected"),
+    [
+        (["x.sh"], ["f1"], Done(0, "f1\n", "")),
+        (["x.sh"], [], Done(0, "f1\nf1\n", "")),
+        (
+            ["--cc=1-4", "x.sh"],
+            ["f1", "f2"],
+            Done(1, "f1\nf2\n", f"minicluster: {BROKEN}: Flux has taken 2 jobs, and perhaps not all: look at them\n"),
+        ),
+        (
+            ["--wait", "x.sh"],
+            ["f1"],
+            Done(
+                1,
+                "f1\n",
+                f"minicluster: {BROKEN}: job f1 goes on: `minicluster flux mini -- job attach f1` shows its output, "
+                "`minicluster flux mini -- cancel f1` ends it\n",
+            ),
+        ),
+    ],
+    ids=["taken", "not taken", "several", "waits"],
+)
+def test_a_job_is_submitted_once_though_the_connection_broke(
+    kubectl: Kubectl, words: list[str], ids: list[str], expected: Done
+) -> None:
+    assert cut(kubectl, "flux", "mini", "--", "batch", *words, job=json.dumps({"ids": ids})) == expected
+    lines = (kubectl.folder / "words").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["batch", "python", *([] if ids else ["batch"])]
+    assert len({line.split()[1] for line in lines if line.startswith("batch --setattr=user.minicluster-client=")}) == 1
+
+
 def test_a_job_whose_input_was_cut_is_an_error_that_says_how_to_end_it(kubectl: Kubectl) -> None:
     done = cut(kubectl, "flux", "mini", "--", "run", "x", job=CUT_INPUT, stdin="input")
     way = (
@@ -90,9 +127,8 @@ def test_a_job_whose_input_was_cut_is_an_error_that_says_how_to_end_it(kubectl: 
 def test_a_command_that_follows_nothing_says_that_it_may_go_on(kubectl: Kubectl) -> None:
     kubectl.flux('touch "${0%/*}/../../printed"; sleep 30')
     done = cut(kubectl, "flux", "mini", "--", "queue", "drain")
-    why = "error reading from error stream: next reader: read tcp 10.0.0.1:6443: read: connection reset by peer"
     how = "the connection broke, and the command may go on: look before you run it again"
-    assert done == Done(1, "", f"minicluster: {why}: {how}\n")
+    assert done == Done(1, "", f"minicluster: {BROKEN}: {how}\n")
 
 
 @pytest.mark.parametrize("is_slow", [False, True])

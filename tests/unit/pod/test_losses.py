@@ -52,7 +52,9 @@ def test_a_job_that_lost_a_node_is_put_back_once(
     assert urgency == 16
     assert jobspec["attributes"]["user"]["minicluster"] == {"requeue": 1, "continues": "f5", "losses": 1}
     soon = {"scheme": "begin-time", "value": "1001.0"}
-    assert jobspec["attributes"]["system"]["dependencies"] == [soon, {"scheme": "afternotok", "value": "f5"}]
+    # one that has ended needs no dependency
+    end = [] if state == "failed" else [{"scheme": "afternotok", "value": "f5"}]
+    assert jobspec["attributes"]["system"]["dependencies"] == [soon, *end]
     assert capsys.readouterr().out == "minicluster: job f5 lost a node: it runs again as f1000\n"
 
 
@@ -65,14 +67,15 @@ def test_a_job_that_lost_a_node_is_put_back_once(
         ("requeue", {"exception_type": "", "note": ""}),
         ("requeue", {"note": "job shell exec error on broker mini-1 (rank 1): No such file"}),
         ("requeue", {"state": "completed"}),
-        # what failed long before this program started
-        ("requeue", {"t_inactive": 900.0}),
+        # what failed under an earlier lead
+        ("requeue", {"t_inactive": 400.0}),
     ],
     ids=["unmarked", "marked", "cancelled", "failed", "shell", "completed", "long ago"],
 )
 def test_other_jobs_are_not_put_back(
     flux: FakeFlux, losses: ModuleType, on_stop: str, fields: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    flux.starttime = 500.0
     watch = losses.Losses(flux, on_stop)
     lose(flux, 5, **fields)
     watch.repair()
@@ -87,7 +90,7 @@ def test_losses_are_counted(flux: FakeFlux, losses: ModuleType, before: int) -> 
     [(jobspec, _)] = flux.submitted
     assert jobspec["attributes"]["user"]["minicluster"] == {"continues": "f5", "losses": before + 1}
     later = {"scheme": "begin-time", "value": str(1000.0 + (before * 20 or 1))}
-    assert jobspec["attributes"]["system"]["dependencies"] == [later, {"scheme": "afternotok", "value": "f5"}]
+    assert jobspec["attributes"]["system"]["dependencies"] == [later]
 
 
 def test_a_job_that_loses_its_nodes_again_and_again_ends(

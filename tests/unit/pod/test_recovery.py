@@ -47,9 +47,10 @@ def lead(monkeypatch: pytest.MonkeyPatch) -> Lead:
     return Lead(monkeypatch)
 
 
-def test_recovery_cancels_a_job_whose_nodes_are_in_the_kvs_alone(lead: Lead) -> None:
+def test_recovery_submits_a_job_again_whose_nodes_are_in_the_kvs_alone(lead: Lead) -> None:
     for number in (1, 2, 3):
-        lead.flux.submit(number, nodes=7)
+        lead.flux.submit(number, nodes=7, urgency=9)
+        lead.flux.jobs[-1]["jobspec"]["attributes"] = {"system": {"cwd": "/"}}
     lead.flux.run(4, "0")
     lead.flux.kvs = {"job.2.R": {}, "job.4.R": {}}
     lead.clock.happens[5] = lambda: setattr(lead.flux, "stop_reason", OFFLINE)
@@ -57,7 +58,9 @@ def test_recovery_cancels_a_job_whose_nodes_are_in_the_kvs_alone(lead: Lead) -> 
     lead.recover()
     [(what, number, note)] = lead.flux.done
     assert (what, number) == ("cancel", 2)
-    assert note.endswith("submit it again")
+    assert note.endswith("before it ran: it runs again as f1000")
+    [(copy, urgency)] = lead.flux.submitted
+    assert (copy["attributes"]["user"]["minicluster"], urgency) == ({"continues": "f2"}, 9)
     assert lead.commands == SIMPLE
     assert lead.clock.now < 60
 

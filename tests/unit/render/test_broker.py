@@ -72,7 +72,7 @@ def test_the_quorum_of_an_autoscaled_cluster_is_its_smallest_size(
 @pytest.mark.parametrize("spec", [{}, {"archive": {"path": "/a/b"}}, {"state": {"claimName": "queue"}}], ids=str)
 def test_the_kvs_is_checkpointed_often(cluster_of: Make, spec: dict[str, Any]) -> None:
     """A kill loses what is not in a checkpoint: Flux makes one when the module is unloaded, or in this period."""
-    assert tomllib.loads(broker.config(cluster_of(spec)))["kvs"] == {"checkpoint-period": "1s"}
+    assert tomllib.loads(broker.config(cluster_of(spec)))["kvs"] == {"checkpoint-period": "0.02s"}
 
 
 @pytest.mark.parametrize(("seconds", "period"), [(0.5, "0.5s"), (30, "30s"), (86400, "86400s")])
@@ -100,7 +100,7 @@ def test_the_defaults_render_to_this_broker_toml(cluster_of: Make) -> None:
             "hosts": [{"host": "flux-sample-[0-3]"}],
         },
         "job-manager": {"inactive-num-limit": 10000},
-        "kvs": {"checkpoint-period": "1s"},
+        "kvs": {"checkpoint-period": "0.02s"},
         "resource": {"path": "/mnt/flux/config/etc/flux/system/R", "noverify": True},
         "sched-fluxion-qmanager": {"queue-policy": "conservative"},
         "sched-fluxion-resource": {"match-policy": "lonode"},

@@ -286,8 +286,8 @@ def test_a_job_that_is_lost_with_its_lead_raises_job_lost(client):
     error = future.exception(10)
     assert isinstance(error, JobLost)
     assert str(error) == (
-        "job f1 is lost, Flux no longer has it: submit it again if it did not run; state.claimName keeps the queue, "
-        "except for the last seconds before a kill"
+        "job f1 is lost: its lead was lost with the queue, so it may have run: look before you submit it again; "
+        "state.capacity keeps the queue"
     )
 
 

@@ -15,17 +15,16 @@ import time
 from typing import Any, Mapping
 
 import flux
+from copies import copies_after
 from flux.job import JobID, job_kvs_lookup
 from flux.job.list import job_list_id
 from history import History, folder
-from job_record import REPORT_ATTRIBUTES, record, user_attributes, user_of
+from job_record import REPORT_ATTRIBUTES, record, user_of
 from output_events import OUTPUT_KEY, data_of, events, lookup
 from waiting import WAITING_STATES, reasons, unmet_of
 
 #: Lines of the output of a job that has failed, and the most characters of each
 SAID_LINES, LINE_CHARACTERS = 5, 200
-#: Jobs among which the copy of a job is looked for, each of which costs the broker 1 ms
-COPY_JOBS = 200
 
 
 def listed(handle: Any, job: int) -> dict[str, Any] | None:
@@ -64,18 +63,9 @@ def last_print(handle: Any, job: int) -> float | None:
 
 
 def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
-    """Return the job that runs this one again (requeue.py), "" without one. Raises OSError."""
-    from state import jobs
-
-    name = JobID(job["id"]).f58plain
-    later = [
-        each["id"] for states in ("active", "inactive") for each in jobs(handle, states, []) if each["id"] > job["id"]
-    ]
-    for number, user in user_attributes(handle, sorted(later)[:COPY_JOBS], 5.0).items():
-        own = user.get("minicluster")
-        if isinstance(own, dict) and own.get("continues") == name:
-            return str(JobID(number).f58plain)
-    return ""
+    """Return the job that runs this one again, "" without one. Raises OSError."""
+    copy = copies_after(handle, job["id"]).get(JobID(job["id"]).f58plain)
+    return JobID(copy).f58plain if copy else ""
 
 
 def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,10 +6,12 @@ A module of that program: runs with the view's Python, 3.8 or later.
 from __future__ import annotations
 
 import json
+import re
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
+from copies import copies_after
 from described import marked
 from flux import constants
 from flux.job import JobID, event_watch_async
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 #: Events of a job that tell how it goes
 TOLD = ("alloc", "start", "finish", "exception", "clean")
+#: What a note says of a job that was cancelled and goes on as another one (requeue.py, recovery.py)
+GOES_ON_AS = re.compile(r"runs again as (\S+)$")
+#: Seconds in which the lead puts a job back that lost its node (losses.py), also one that has just come back
+LOST_SECONDS = 10.0
 #: Seconds until the events of a job from before are read again; each further pause is twice as long
 AGAIN_SECONDS = 1.0
 
@@ -50,6 +56,24 @@ class Followed:
             self.end["exception"] = {"type": context["type"], "note": context.get("note", "")}
         return bool(name == "clean")
 
+    def copy(self) -> str:
+        """Return the job that runs this one again as its note says, "" if it names none."""
+        found = GOES_ON_AS.search(self.note)
+        return found[1] if found else ""
+
+    def has_lost_node(self) -> bool:
+        """Say whether it ended so that the lead may put it back."""
+        try:
+            from losses import LOSS_NOTES  # of the lead's own version
+        except ImportError:
+            return False
+        return self.note.startswith(LOSS_NOTES)
+
+    @property
+    def note(self) -> str:
+        """Why it ended, "" for its own exit code."""
+        return str((self.end["exception"] or {}).get("note", ""))
+
     def take_output(self, future: Any) -> None:
         """Take a part of the output; at its end, reply with the job's end."""
         try:
@@ -76,6 +100,8 @@ class Journal:
         self.asked = 0
         #: Jobs from before: when their events are read again, and the pause before that
         self.again: dict[int, tuple[float, float]] = {}
+        #: Jobs that lost their node, and until when they may get a copy
+        self.lost: list[tuple[float, Followed]] = []
         allow = {"allow": dict.fromkeys(TOLD, 1)}
         stream = handle.rpc("job-manager.events-journal", allow, 0, constants.FLUX_RPC_STREAMING)
         stream.then(self._receive)
@@ -130,6 +156,7 @@ class Journal:
         """
         self.recorded.look()
         now = time.monotonic()
+        self._look_for_copies(now)
         for job, (due, pause) in [*self.again.items()]:
             if job not in self.jobs:
                 del self.again[job]
@@ -167,6 +194,29 @@ class Journal:
                 self.early.setdefault(job, []).append(told)
 
     def _take(self, followed: Followed, event: Event) -> None:
-        if followed.take(event) and followed.job in self.jobs:
-            del self.jobs[followed.job]
-            event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)
+        if not followed.take(event) or followed.job not in self.jobs:
+            return
+        del self.jobs[followed.job]
+        if copy := followed.copy():
+            self.follow_earlier(followed.key, int(JobID(copy)))
+        elif followed.has_lost_node():
+            self.lost.append((time.monotonic() + LOST_SECONDS, followed))
+        else:
+            self._end(followed)
+
+    def _end(self, followed: Followed) -> None:
+        event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)
+
+    def _look_for_copies(self, now: float) -> None:
+        """Follow the copies of jobs that lost their node; end those that have none in time."""
+        if not self.lost:
+            return
+        copies = copies_after(self.handle, min(followed.job for _, followed in self.lost))
+        lost, self.lost = self.lost, []
+        for end, followed in lost:
+            if copy := copies.get(JobID(followed.job).f58plain):
+                self.follow_earlier(followed.key, copy)
+            elif now < end:
+                self.lost.append((end, followed))
+            else:
+                self._end(followed)

@@ -1,7 +1,8 @@
-"""mine.py KEY AGE stop|cancel|find: finds or cancels the job that `minicluster flux` has submitted with a key.
+"""mine.py KEY AGE stop|cancel|find|taken: finds or cancels what `minicluster flux` has submitted with a key.
 
 AGE is the greatest number of seconds since the job was submitted. ``stop`` cancels the job if it waits, ``cancel`` also
 if it runs. ``find`` ends the command that has submitted it, whose client is gone: it would submit it later, or read on.
+``taken`` does that too, and prints the ``ids`` of all its jobs, the oldest first.
 Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``input``, how many bytes of its input it got,
 and whether also the end; {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the ``exit_code``
 (null if it never ran).
@@ -17,7 +18,7 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import flux
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
@@ -31,26 +32,24 @@ INPUT_KEY = "guest.input"
 WAITING = ("DEPEND", "PRIORITY", "SCHED")
 
 
-def find(handle: Any, key: str, age: float, states: list[str]) -> Any:
-    """Return the newest job with a key, None without one. Raises OSError."""
+def find(handle: Any, key: str, age: float, states: list[str]) -> Iterator[Any]:
+    """Yield the jobs with a key, the newest first. Raises OSError."""
     listed = JobList(handle, attrs=["state", "t_submit"], filters=states, max_entries=0).jobs()
     jobs = sorted(listed, key=lambda job: -job.id)
     for job in jobs:
         # not by our clock: the lead that took the job may have had another one
         if job.t_submit < jobs[0].t_submit - age:
-            return None
+            return
         found = job_kvs_lookup(handle, job.id, keys=["jobspec"]) or {}
         if found.get("jobspec", {}).get("attributes", {}).get("user", {}).get(CLIENT_KEY) == key:
-            return job
-    return None
+            yield job
 
 
-def recorded(key: str) -> dict[str, Any]:
-    """Return what the lead's history has of the job with a key, {} without one."""
+def recorded(key: str) -> Iterator[dict[str, Any]]:
+    """Yield what the lead's history has of the jobs with a key."""
     for _, job in History(folder()).find(re.compile(re.escape(key))):
         if (job["user"] or {}).get(CLIENT_KEY) == key:
-            return {"id": job["id"], "exit_code": job["exit_code"]}
-    return {}
+            yield job
 
 
 def end_command(key: str) -> None:
@@ -82,11 +81,18 @@ def input_of(handle: Any, job: int) -> tuple[int, bool]:
 def main(key: str, age: str, action: str) -> dict[str, Any]:
     """Do the action, and return the object to print. Raises OSError."""
     handle = flux.Flux()
-    if action == "find":
+    states = ["pending", "running"]
+    if action in ("find", "taken"):
         end_command(key)
-    job = find(handle, key, float(age), ["pending", "running"] + (["inactive"] if action == "find" else []))
+        states.append("inactive")
+    listed = find(handle, key, float(age), states)
+    if action == "taken":
+        numbers = {int(job.id) for job in listed} | {int(job["number"]) for job in recorded(key)}
+        return {"ids": [str(JobID(number).f58) for number in sorted(numbers)]}
+    job = next(listed, None)
     if job is None:
-        return recorded(key) if action == "find" else {}
+        last = next(recorded(key), None) if action == "find" else None
+        return {"id": last["id"], "exit_code": last["exit_code"]} if last else {}
     is_cancelled = job.state in WAITING if action == "stop" else action == "cancel"
     if is_cancelled:
         try:

@@ -8,9 +8,9 @@ Reads requests and writes replies, each a JSON object on a line. A request has a
 - ``online``: the list [N, MAX]. Waits until, of MAX ranks from ``first`` (0) on, the first N and no others are online;
   with ``more``, others may be. At each change it replies how many are ``up``.
 
-The replies about a job are its ``id``, why it ``waits`` (when that changes), ``started``, and at last ``end``; ``lost``
-if Flux has no such job; ``error`` if Flux refuses it. The first reply is ``ready``. A reply ``alive`` comes every few
-seconds, so that a client notices a dead connection.
+The replies about a job are its ``id`` (once it is saved; another one when it runs again), why it ``waits`` (when that
+changes), ``started``, and at last ``end``; ``lost`` if Flux has no such job; ``error`` if Flux refuses it. The first
+reply is ``ready``. A reply ``alive`` comes every few seconds, so that a client notices a dead connection.
 
 Sent with the modules that it imports; ends with its standard input. Runs with the view's Python, 3.8 or later.
 """
@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -50,6 +51,9 @@ class FluxRequests:
         self.journal = Journal(handle, reply)
         self.earlier: dict[str, int] | None = None
         self.kept: list[Any] = []  # Python must not collect what waits for Flux
+        #: Jobs that Flux has, and may lose with its lead; whether some are being saved
+        self.unsaved: list[tuple[str, int]] = []
+        self.is_saving = False
         self.next_reasons = 0.0
 
     def do(self, request: dict[str, Any]) -> None:
@@ -93,7 +97,25 @@ class FluxRequests:
         except OSError as error:
             self.reply.refuse(key, error)
         else:
+            self.unsaved.append((key, job))
+            self._save()
+
+    def _save(self) -> None:
+        """Save new jobs, as many at once as have come meanwhile."""
+        if self.unsaved and not self.is_saving:
+            some, self.unsaved, self.is_saving = self.unsaved, [], True
+            # as flux_kvs_commit(3)
+            change = {"namespace": "primary", "flags": constants.FLUX_KVS_SYNC, "ops": []}
+            self.journal.expect(self.handle.rpc("kvs.commit", change, 0), partial(self._saved, some))
+
+    def _saved(self, some: list[tuple[str, int]], future: Any) -> None:
+        """Follow jobs and say their ids: no kill of the lead loses them any more."""
+        with suppress(OSError):  # a full volume: its lead has the jobs, and status tells
+            future.get()
+        self.is_saving = False
+        for key, job in some:
             self.journal.follow(key, job, [])
+        self._save()
 
     def _earlier(self) -> dict[str, int]:
         """Return the jobs of clients of the SDK, by the keys of their requests."""

@@ -15,12 +15,13 @@ from flux.job import JobID
 from requeue import continuations, lookup, losses_of, may_run_again, resubmit
 from state import jobs
 
-#: How the notes of Flux's exception begin; before flux-core 0.72 it was the second
-LOSS_NOTES = ("node failure on ", "lost contact with job shell")
+#: How the notes of Flux's exception begin; before flux-core 0.72 it was the second. The third one is that of jobs which
+#: ran when their lead was killed
+LOSS_NOTES = ("node failure on ", "lost contact with job shell", "failed to create guest ns")
 #: How often a job is put back after it lost a node
 PUT_BACK_TIMES = 3
-#: Seconds in which this program has started again after a failure (job.sh)
-RESTART_SECONDS = 15.0
+#: Seconds by which job-list may learn of an end later
+LIST_SECONDS = 15.0
 LOSS_ATTRIBUTES = ["exception_type", "exception_note", "urgency"]
 
 
@@ -35,32 +36,32 @@ class Losses:
     def __init__(self, handle: Any, on_stop: str) -> None:
         """With the value of pod.onStop."""
         self.handle, self.on_stop = handle, on_stop
-        # after a failure this program starts again
-        self.since = time.time() - RESTART_SECONDS
+        # a lead that comes back fails the jobs of the one before at once, and this program starts later, or again
+        self.since = self.begin = float(handle.attr_get("broker.starttime"))
         self.known: set[int] = set()  #: jobs that were looked at
 
     @cached_property
     def before(self) -> set[str]:
         """The jobs that an earlier run of this program has put back. Raises OSError."""
         # only at the first loss: it reads each job of the queue, which may be kept and long
-        return continuations(self.handle)
+        return continuations(self.handle, self.begin)
 
     def repair(self) -> None:
         """Put back what was lost since the last look. Raises OSError."""
         begin = time.time()
-        for job in list(self._lost()):
+        for job, runs in list(self._lost()):
             self.known.add(job["id"])
-            self._put_back(job)
-        # job-list may learn of an end later
-        self.since = max(self.since, begin - RESTART_SECONDS)
+            self._put_back(job, runs)
+        self.since = max(self.since, begin - LIST_SECONDS)
 
-    def _lost(self) -> Iterator[dict[str, Any]]:
+    def _lost(self) -> Iterator[tuple[dict[str, Any], bool]]:
+        """Yield each job that was lost, and whether it still ends."""
         for states in ("running", "failed"):
             for job in jobs(self.handle, states, LOSS_ATTRIBUTES, self.since):
                 if has_lost_node(job) and job["id"] not in self.known:
-                    yield job
+                    yield job, states == "running"
 
-    def _put_back(self, job: Mapping[str, Any]) -> None:
+    def _put_back(self, job: Mapping[str, Any], runs: bool) -> None:
         name = JobID(job["id"]).f58plain
         if name in self.before:
             return
@@ -74,7 +75,7 @@ class Losses:
                     flush=True,
                 )
                 return
-            copy = resubmit(self.handle, job, lost=True)
+            copy = resubmit(self.handle, job, lost=True, runs=runs)
         except (OSError, ValueError) as error:
             print(f"minicluster: job {name} lost a node and is not put back into the queue: {error}", flush=True)
             return

@@ -14,6 +14,7 @@ from flux.job import JobID, cancel
 from flux.resource import resource_list
 from need import Room
 from pending import Pending
+from requeue import resubmit
 from state import core_set, jobs, modules, nodes, waiting_jobs
 
 #: Words in Flux's reason for a stopped queue, when its scheduler has given up
@@ -24,7 +25,7 @@ SCHEDULER_SECONDS = 15.0
 IDLE_SECONDS, JOB_TRIES = 10.0, 4
 #: Seconds in which a module is removed or loaded
 MODULE_SECONDS = 60.0
-NOTE = "minicluster: the lead was killed while Flux gave this job its nodes: submit it again"
+NOTE = "minicluster: the lead was killed while Flux gave this job its nodes, before it ran"
 #: The schedulers' modules, in the order in which they can be removed
 SCHEDULERS = ("sched-simple", "sched-fluxion-qmanager", "sched-fluxion-feasibility", "sched-fluxion-resource")
 
@@ -43,15 +44,16 @@ def queue_status(handle: Any, name: str = "") -> dict[str, Any]:
     return dict(found)
 
 
-def cancel_half_started(handle: Any) -> None:
-    """Cancel the jobs whose resources are in the KVS, but not in their eventlog.
+def replace_half_started(handle: Any) -> None:
+    """Submit the jobs once more whose resources are in the KVS, but not in their eventlog: none of them has run.
 
     Flux writes them to the KVS first. A kill in between leaves a job that Flux 0.88 refuses to schedule ("already
-    allocated"), and after that it schedules no other job either.
+    allocated"), and after that it schedules no other job either. Raises OSError.
     """
-    for job in jobs(handle, "sched", []):
+    for job in jobs(handle, "sched", ["urgency"]):
         if flux.kvs.exists(handle, f"{JobID(job['id']).kvs}.R"):
-            cancel(handle, job["id"], NOTE)
+            copy = resubmit(handle, job, runs=False)
+            cancel(handle, job["id"], f"{NOTE}: it runs again as {JobID(copy).f58plain}")
 
 
 def leaked_cores(handle: Any) -> set[tuple[int, int]]:
@@ -125,7 +127,7 @@ def recover(handle: Any) -> None:
         if first != stuck:
             stuck, waits, tries = first, time.monotonic() + IDLE_SECONDS, 0
         if scheduler_is_offline(handle):
-            cancel_half_started(handle)
+            replace_half_started(handle)
             restart_scheduler(handle, "the scheduler stopped")
         elif leaked & before:  # seen twice: cores that are just being freed are not leaked
             restart_scheduler(handle, f"the scheduler holds {len(leaked & before)} cores for no job")

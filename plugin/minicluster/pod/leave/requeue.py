@@ -78,8 +78,10 @@ def losses_of(jobspec: Mapping[str, Any] | None) -> int:
     return found if isinstance(found, int) else 0
 
 
-def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, lost: bool = False) -> dict[str, Any]:
-    """Return the jobspec of a job's copy; ``lost``: the job lost a node.
+def copy_of(
+    jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, lost: bool = False, runs: bool = True
+) -> dict[str, Any]:
+    """Return the jobspec of a job's copy; ``lost``: the job lost a node. It waits for the end of a job that runs.
 
     Only the original jobspec has the job's environment, and its constraints before frobnicator.py made them ranks.
     """
@@ -92,10 +94,12 @@ def copy_of(jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, l
         # with it; until then it gives them jobs
         seconds = losses_of(jobspec) * LATER_SECONDS or SOON_SECONDS
         kept.append({"scheme": "begin-time", "value": str(time.time() + seconds)})
+    if runs:
+        kept.append({"scheme": "afternotok", "value": name})
     system = {
         **attributes["system"],
         "environment": original["attributes"]["system"].get("environment") or {},
-        "dependencies": [*kept, {"scheme": "afternotok", "value": name}],
+        "dependencies": kept,
     }
     if "constraints" in original["attributes"]["system"]:
         system["constraints"] = original["attributes"]["system"]["constraints"]
@@ -121,18 +125,19 @@ def waiting_copies(handle: Any) -> Iterator[tuple[str, int]]:
                 yield name, job["id"]
 
 
-def continuations(handle: Any) -> set[str]:
-    """Return the names of the jobs that have a copy which has not ended. Raises OSError."""
-    found = (own_attributes(lookup(handle, job["id"])).get("continues") for job in jobs(handle, "active", []))
+def continuations(handle: Any, since: float) -> set[str]:
+    """Return the names of the jobs that have a copy which has not ended before a time. Raises OSError."""
+    listed = [job["id"] for states in ("active", "inactive") for job in jobs(handle, states, [], since)]
+    found = (own_attributes(lookup(handle, job)).get("continues") for job in listed)
     return {name for name in found if name}
 
 
-def resubmit(handle: Any, job: Mapping[str, Any], lost: bool = False) -> int:
+def resubmit(handle: Any, job: Mapping[str, Any], lost: bool = False, runs: bool = True) -> int:
     """Submit the copy of a job, and return it once it is listed; ``lost``: the job lost a node. Raises OSError."""
     jobspec, original = lookup(handle, job["id"]), lookup(handle, job["id"], original=True)
     if not (jobspec and original):
         raise FileNotFoundError("its jobspec is gone")
-    copy = int(submit(handle, json.dumps(copy_of(jobspec, original, job["id"], lost)), job["urgency"]))
+    copy = int(submit(handle, json.dumps(copy_of(jobspec, original, job["id"], lost, runs)), job["urgency"]))
     # this returns when the copy is listed: the next request must find it
     job_list_id(handle, copy, ["dependencies"]).get_job()
     return copy
