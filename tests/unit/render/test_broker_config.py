@@ -74,7 +74,7 @@ def test_a_state_that_is_kept_without_checkpoints_is_refused(cluster_of: Any, st
     assert str(caught.value) == (
         "MiniCluster flux-sample: flux.brokerConfig has no checkpoint-period in kvs, and "
         f"state.{next(iter(state))} is to keep the queue of a killed lead: "
-        'write checkpoint-period = "1s" there'
+        'write checkpoint-period = "0.02s" there'
     )
 
 

@@ -155,7 +155,7 @@ def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
         key = "claimName" if cluster.spec["state"]["claimName"] else "capacity"
         yield (
             f"flux.brokerConfig has no checkpoint-period in kvs, and state.{key} is to keep the queue of a killed "
-            'lead: write checkpoint-period = "1s" there'
+            'lead: write checkpoint-period = "0.02s" there'
         )
 
 
