@@ -107,7 +107,7 @@ def test_scale_wait_returns_once_the_nodes_are_up(release: Install) -> None:
     assert grown.err.splitlines()[-1] == f"minicluster: {NAME}: 4 nodes up"
     assert run(cluster, "scale", "2", "--wait").code == 0
     assert cluster.up() == "0-1"
-    way = f"`minicluster replace {NAME} --set maxSize=5`"
+    way = f"uninstall {NAME} first, which loses its queue, or install under another name"
     refused = f"minicluster: the size 5 is above the maxSize of {NAME}, 4: lower it, or {way}\n"
     assert run(cluster, "scale", "5").err == refused
 
