@@ -51,6 +51,8 @@ OURS = (
 )
 #: What Helm says of values that our schema refuses
 SCHEMA_REFUSED = re.compile(r"schema\(s\) in the following chart\(s\):\nminicluster:\n((?: *- [^\n]*(?:\n|$))+)")
+#: Helm looks at each object before it makes one
+NO_ROLE = re.compile(r'\broles\.rbac\.authorization\.k8s\.io (?:"[^"]*" )?is forbidden')
 
 
 def explain(error: MiniClusterError) -> str:
@@ -66,6 +68,11 @@ def explain(error: MiniClusterError) -> str:
         return (
             "Helm doesn't find the post-renderer: `minicluster plugin install` gives Helm 4 its plugin, and Helm 3 "
             "needs minicluster in PATH"
+        )
+    if NO_ROLE.search(said):
+        return (
+            f"{error}; the values ask for a Role, which the ClusterRole edit may not make: ask for admin in this "
+            "namespace, or for the agent's Role and set autoscaling.rbac=false"
         )
     return str(error)
 

@@ -156,6 +156,21 @@ def test_a_user_who_may_not_make_roles_is_told_before_anything_is_installed() ->
         assert there.helms
 
 
+def test_the_way_out_is_told_where_only_helm_knows_of_a_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = 'INSTALLATION FAILED: roles.rbac.authorization.k8s.io "demo-agent" is forbidden: User "ed" cannot get'
+
+    def fail(*_: object, **__: object) -> str:
+        raise CommandError("helm install", said)
+
+    monkeypatch.setattr(FakeKube, "helm", fail, raising=False)
+    with pytest.raises(ToolError) as caught:
+        create(FakeKube(), replace(AUTOSCALES, sets=["autoscaling.rbac=true"]), None, print, print)
+    assert str(caught.value) == (
+        f"helm install: {said}; the values ask for a Role, which the ClusterRole edit may not make: ask for admin in "
+        "this namespace, or for the agent's Role and set autoscaling.rbac=false"
+    )
+
+
 @pytest.mark.parametrize(
     ("keep", "sizes", "is_of_one_node"),
     [
