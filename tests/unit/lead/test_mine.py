@@ -39,5 +39,5 @@ def test_a_job_is_found_by_its_key_and_its_time_beside_the_newest(
     find.__globals__["job_kvs_lookup"] = lambda _, number, **__: {
         "jobspec": {"attributes": {"user": {"minicluster-client": f"key-{number}"}}}
     }
-    one = find(None, "key-1", 60.0, ["pending"])
+    one = next(find(None, "key-1", 60.0, ["pending"]), None)
     assert (one.id if one else None) == found

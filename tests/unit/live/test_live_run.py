@@ -25,8 +25,8 @@ def kubectl(tmp_path: Path) -> Kubectl:
 
 
 def test_the_flux_command_passes_its_words_to_the_pod_unchanged(kubectl: Kubectl) -> None:
-    done = kubectl.run("flux", "mini", "-n", "lab", "--", "submit", *NASTY)
-    assert (done.code, done.out, done.err) == (0, "<submit>" + "".join(f"<{word}>" for word in NASTY), "")
+    done = kubectl.run("flux", "mini", "-n", "lab", "--", "jobs", *NASTY)
+    assert (done.code, done.out, done.err) == (0, "<jobs>" + "".join(f"<{word}>" for word in NASTY), "")
     # one request, then the command
     assert [line.split()[1] for line in kubectl.asked() if line.startswith("--namespace")] == ["get", "exec"]
 
