@@ -41,3 +41,14 @@ def test_a_job_is_found_by_its_key_and_its_time_beside_the_newest(
     }
     one = next(find(None, "key-1", 60.0, ["pending"]), None)
     assert (one.id if one else None) == found
+
+
+def test_a_shell_is_killed_before_the_command_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in modules(FakeFlux({}, set())).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(SENT)
+    order = runpy.run_path(str(SENT / "mine.py"), run_name="mine")["outermost_first"]
+    parents = {5: 1, 3: 5, 9: 3, 2: 9, 7: 1}
+    found = list(order({2, 3, 5, 9, 7}, parents))
+    assert sorted(found) == [2, 3, 5, 7, 9]
+    assert [found.index(pid) for pid in (5, 3, 9, 2)] == sorted(found.index(pid) for pid in (5, 3, 9, 2))

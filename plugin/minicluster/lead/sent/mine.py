@@ -62,9 +62,18 @@ def end_command(key: str) -> None:
             parents[pid] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
             if f"user.{CLIENT_KEY}={key}" in (path / "cmdline").read_bytes().decode(errors="replace"):
                 killed.add(pid)
-    for pid in killed | {pid for pid, parent in parents.items() if parent in killed}:
+    for pid in outermost_first(killed | {pid for pid, parent in parents.items() if parent in killed}, parents):
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
+
+
+def outermost_first(pids: set[int], parents: dict[int, int]) -> Iterator[int]:
+    """Yield processes so that none can go on when a part of it is killed: a shell would run its next command."""
+    left = set(pids)
+    while left:
+        first = {pid for pid in left if parents[pid] not in left}
+        yield from first
+        left -= first
 
 
 def input_of(handle: Any, job: int) -> tuple[int, bool]:
