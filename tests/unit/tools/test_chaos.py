@@ -1,7 +1,9 @@
 """Which jobs chaos counts as lost, and which as run twice."""
 
 import pytest
+from minicluster.sdk import FinishedJob, JobFailed, JobFuture, JobLost
 
+from tools.chaos import futures
 from tools.chaos.leaks import leaks
 from tools.chaos.verdict import Ended, Span, verdict
 
@@ -95,3 +97,37 @@ def test_the_memory_of_a_pod_may_grow_with_the_jobs() -> None:
     old = {"files": 60, "open files": 90, "memory": 20000, "processes": 5, "volume": 100}
     assert list(leaks([old], [old | {"memory": 148000}], 500)) == []
     assert list(leaks([old], [old | {"memory": 148001}], 500)) == ["pod 0: memory grew from 20000 to 148001"]
+
+
+def future(result: FinishedJob | None = None, error: Exception | None = None) -> JobFuture:
+    made = JobFuture(lambda: None)
+    made.accept("f1")
+    if error:
+        made.set_exception(error)
+    elif result:
+        made.set_result(result)
+    return made
+
+
+def test_a_future_that_says_something_else_than_its_job_did_is_a_fault() -> None:
+    said = [FinishedJob("f1", 0, (("stdout", f"job-{number}\n"),)) for number in range(7)]
+    killed = JobFailed(FinishedJob("f1", 1, (), "exec: failed to create guest ns: No such file or directory"))
+    seen = {
+        "job-0": future(said[0]),
+        "job-1": future(said[1]),
+        "job-2": future(error=killed),
+        "job-3": future(said[3]),
+        "job-4": future(),
+        "job-5": future(error=JobLost("job f1 is lost")),
+        "job-6": future(said[5]),
+    }
+    starts = {"job-0": [1.0, 2.0], "job-1": [1.0], "job-2": [1.0], "job-3": [1.0, 2.0], "job-6": [1.0]}
+    counts, faults = futures.verdict(seen, starts)
+    ran = {"ran twice, marked": 1, "ran twice": 1}
+    assert counts == {"jobs": 7, "completed": 4, "may have run": 1, "no end": 1, "in doubt": 1, **ran}
+    assert faults == [
+        "job-3 (f1): ran 2 times",
+        "job-4 (f1): no end, started 0 times",
+        "job-5 (f1): JobLost: job f1 is lost, started 0 times",
+        "job-6 (f1): completed, started 1 times, 'job-5\\n'",
+    ]
