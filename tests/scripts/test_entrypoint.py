@@ -278,6 +278,7 @@ def test_the_pause_between_two_attempts_of_a_worker_has_a_limit(make: Make, shel
         pytest.skip("it has a sleep of its own")
     pod = make(TWO, index=1)
     pod.edit("worker.sh", "watch_connection /proc/net", "true")
+    pod.edit("worker.sh", "SHORT_SECONDS=2", "SHORT_SECONDS=600")
     pod.edit("broker.sh", "guard_node &", "true &")
     pod.command("sleep", '#!/bin/sh\necho "$1" >>$MINICLUSTER_HOME/pauses\n')
     tries = f"[ $(wc -l <{pod.root}/calls) -lt 40 ] || : >$MINICLUSTER_HOME/config/run/ended"

@@ -87,10 +87,11 @@ def test_a_settled_place_stays_when_another_context_becomes_the_current_one(
     tool("kubectl", f"""case $* in *config*) echo '{named}' ;; *) echo "$*" ;; esac""")
     place = Kubernetes().settled()
     assert place.kubectl("get", "pods") == "--context=a --namespace=lab get pods\n"
-    assert Kubernetes(namespace="n").settled() == Kubernetes("a", "n")
+    assert Kubernetes(namespace="n").settled() == Kubernetes("a", "n", was_current=True)
     # a context without a namespace
     tool("kubectl", """echo '{"contexts": [{"name": "a", "context": {}}]}'""")
-    assert Kubernetes().settled() == Kubernetes("a", "default")
+    assert Kubernetes().settled() == Kubernetes("a", "default", was_current=True)
+    assert Kubernetes("a").settled() == Kubernetes("a", "default")
     tool("kubectl", "echo 'error: current-context must exist in order to minify' >&2; exit 1")
     with pytest.raises(RefusedError, match=r"no current context: check KUBECONFIG and the context$"):
         Kubernetes().settled()
