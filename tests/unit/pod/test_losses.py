@@ -11,6 +11,8 @@ from fake_flux import FakeFlux, modules
 NOW = "node failure on mini-gpu-0 (rank 3)"
 #: flux-core before 0.72
 OLD = "lost contact with job shell on broker mini-gpu-0 (rank 3)"
+#: Of jobs that ran when their lead was killed
+KILLED = ("failed to create guest ns: No such file", "reattach to running job is not implemented: Function not")
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def lose(flux: FakeFlux, number: int, note: str = NOW, state: str = "failed", **
 AGAIN = {"requeue": 1}
 
 
-@pytest.mark.parametrize("note", [NOW, OLD])
+@pytest.mark.parametrize("note", [NOW, OLD, *KILLED])
 @pytest.mark.parametrize("state", ["failed", "cleanup"])
 def test_a_job_that_lost_a_node_is_put_back_once(
     flux: FakeFlux, losses: ModuleType, note: str, state: str, capsys: pytest.CaptureFixture[str]

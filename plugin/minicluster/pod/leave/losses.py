@@ -15,9 +15,12 @@ from flux.job import JobID
 from requeue import continuations, lookup, losses_of, may_run_again, resubmit
 from state import jobs
 
-#: How the notes of Flux's exception begin; before flux-core 0.72 it was the second. The third one is that of jobs which
+#: How the notes of Flux's exception begin; before flux-core 0.72 it was the second. The last two are those of jobs that
 #: ran when their lead was killed
-LOSS_NOTES = ("node failure on ", "lost contact with job shell", "failed to create guest ns")
+LOSS_NOTES = (
+    *("node failure on ", "lost contact with job shell"),
+    *("failed to create guest ns", "reattach to running job is not implemented"),
+)
 #: How often a job is put back after it lost a node
 PUT_BACK_TIMES = 3
 #: Seconds by which job-list may learn of an end later
