@@ -24,6 +24,20 @@ SOURCES = sorted(path for folder in ("plugin", "tools", "benchmarks") for path i
 SEED = b"a seed of the tests, 32 bytes long"
 GROUP = "post-renderer-required.add--post-renderer-minicluster"
 
+#: Values by which each template makes something
+EVERYTHING: dict[str, Any] = {
+    "services": [{"name": "db", "command": "a"}],
+    "upgrade": {"replace": True},
+    "state": {"capacity": "1Gi"},
+    "networkPolicy": {"enabled": True},
+    "autoscaling": {"enabled": True},
+    "metrics": {"enabled": True, "podMonitor": {"enabled": True}},
+    "groups": [{"name": "g", "cores": 1}],
+    "pod": {"disruptionBudget": True, "resourceClaims": [{"name": "c", "spec": {"devices": {}}}]},
+    "gang": {"kind": "coscheduling"},
+    "flux": {"bursting": {"expose": {"type": "NodePort"}, "follow": {"bursts": ["b"]}}},
+}
+
 
 def awaiting(version: str) -> str:
     """Return the API version that an object has until the post-renderer gives it this one."""

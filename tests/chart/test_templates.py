@@ -12,7 +12,7 @@ from minicluster import yamlio
 from minicluster.release.helm import version
 from minicluster.render import config, resources
 from renderings import app, at, cluster, job, pod, runner
-from support import CHART, GROUP, Helm, by_name, deep, load_all, one
+from support import CHART, EVERYTHING, GROUP, Helm, by_name, deep, load_all, one
 
 
 def test_the_defaults_render_to_these_objects(helm: Helm) -> None:
@@ -28,21 +28,6 @@ def test_the_defaults_render_to_these_objects(helm: Helm) -> None:
         ("Job", "flux-sample"),
         ("MiniCluster", "flux-sample"),
     }
-
-
-#: Values by which each template makes something
-EVERYTHING: dict[str, Any] = {
-    "services": [{"name": "db", "command": "a"}],
-    "upgrade": {"replace": True},
-    "state": {"capacity": "1Gi"},
-    "networkPolicy": {"enabled": True},
-    "autoscaling": {"enabled": True},
-    "metrics": {"enabled": True, "podMonitor": {"enabled": True}},
-    "groups": [{"name": "g", "cores": 1}],
-    "pod": {"disruptionBudget": True, "resourceClaims": [{"name": "c", "spec": {"devices": {}}}]},
-    "gang": {"kind": "coscheduling"},
-    "flux": {"bursting": {"expose": {"type": "NodePort"}, "follow": {"bursts": ["b"]}}},
-}
 
 
 def test_no_api_server_knows_an_object_before_the_post_renderer(helm: Helm) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import CHART, SEED, Helm, by_name, load_all, umbrella
+from support import CHART, EVERYTHING, SEED, Helm, by_name, load_all, umbrella
 
 from tools.clients import run, values_text
 
@@ -80,19 +80,7 @@ def test_enabled_has_no_effect_of_its_own(helm: Helm, enabled: bool | None) -> N
 
 
 def test_nothing_is_rendered_of_a_chart_that_is_not_enabled(helm: Helm) -> None:
-    everything = {
-        "enabled": False,
-        "services": [{"name": "db", "command": "a"}],
-        "upgrade": {"replace": True},
-        "state": {"capacity": "1Gi"},
-        "networkPolicy": {"enabled": True},
-        "autoscaling": {"enabled": True},
-        "metrics": {"enabled": True, "podMonitor": {"enabled": True}},
-        "groups": [{"name": "g"}],
-        "pod": {"disruptionBudget": True},
-        "gang": {"kind": "coscheduling"},
-        "flux": {"bursting": {"expose": {"type": "NodePort"}, "follow": {"bursts": ["b"]}}},
-    }
+    everything = {"enabled": False, **EVERYTHING}
     for post in ((), ("--post-renderer", "minicluster")):
         # it tells the post-renderer that no step before it has lost anything
         assert load_all(helm.template(*post, values=everything)) == [

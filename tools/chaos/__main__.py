@@ -14,67 +14,23 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from tools import tenant, testbed
-from tools.chaos.jobs import SHARED, Jobs
+from tools.chaos.cluster import FLUX, installed, options_parser
+from tools.chaos.jobs import Jobs, starts
 from tools.chaos.leaks import footprint, leaks
-from tools.chaos.troubles import FIRST_NODES, MOST_NODES, NODE_CHECK, Chaos
+from tools.chaos.troubles import FIRST_NODES, Chaos
 from tools.chaos.verdict import verdict
 from tools.chaos.watched import OverError, say
-from tools.releases import FluxRelease
-
-#: With a history that is full after some minutes, so that its end is seen, too.
-FLUX: Mapping[str, Any] = {"memoryReserve": "256Mi", "keptJobs": 300}
-VALUES: Mapping[str, Any] = {
-    "size": FIRST_NODES,
-    "maxSize": MOST_NODES,
-    "containers": [{"name": "side", "command": "sleep infinity"}],
-    "backoffLimit": 10000,
-    "metrics": {"enabled": True},
-    "state": {"claimName": "state"},
-    "logging": {"quiet": True},
-}
-
-
-@contextmanager
-def installed(arguments: argparse.Namespace, folder: Path) -> Iterator[FluxRelease]:
-    """Install the cluster, and remove it."""
-    runner = {
-        "runFlux": True,
-        "cores": 1,
-        "resources": {"limits": {"memory": "1Gi"}},
-        "commands": {"nodeCheck": NODE_CHECK},
-        "volumes": {"chaos": {"claimName": "state", "path": SHARED}},
-    }
-    values = testbed.values_of(VALUES, runner, scheduler=arguments.scheduler)
-    values["flux"] = {**values["flux"], **FLUX}
-    taints = [
-        toleration for node in (*arguments.drain, *arguments.lose[:1]) for toleration in testbed.tolerations(node)
-    ]
-    values["pod"] = {"tolerations": taints}
-    with testbed.new_volume() as volume, testbed.new_namespace() as namespace:
-        cluster = testbed.release(namespace, values, folder)
-        testbed.bind(cluster, "state", volume, arguments.folder or folder / "state")
-        cluster.install()
-        try:
-            yield cluster
-        finally:
-            cluster.uninstall()
 
 
 def options() -> argparse.Namespace:
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_parser(__doc__)
     parser.add_argument("--hours", type=float, default=0.5, help="how long (0.5)")
     parser.add_argument("--resizes", type=int, default=0, help="do so many of these instead")
     parser.add_argument("--kills", type=int, default=0, help="and so many kills of brokers, half of them the lead's")
     parser.add_argument("--pause", type=float, default=5, help="seconds after each trouble, at most (5)")
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="which troubles (any)")
-    parser.add_argument("--scheduler", choices=("Fluxion", "sched-simple"), default="Fluxion")
     parser.add_argument(
         "--drain", action="append", metavar="NODE", default=[], help="a node that may be drained; more than once"
     )
@@ -97,7 +53,11 @@ def main() -> int:
     arguments = options()
     say(f"--scheduler {arguments.scheduler} --seed {arguments.seed}")
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, installed(arguments, Path(folder)) as cluster:
+    tainted = (*arguments.drain, *arguments.lose[:1])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        installed(arguments.scheduler, Path(folder), arguments.folder, tainted) as cluster,
+    ):
         cluster.wait_for(f"0-{FIRST_NODES - 1}")
         before = footprint(cluster, FIRST_NODES)
         chance = random.Random(arguments.seed)
@@ -109,7 +69,7 @@ def main() -> int:
             is_counted = arguments.resizes or arguments.kills
             chaos.go(by_count if is_counted else chaos.for_seconds(3600 * arguments.hours), arguments.pause)
             settled = chaos.settle()
-            counts, faults = verdict(jobs.submitted, jobs.starts(), jobs.known(), chaos.kills)
+            counts, faults = verdict(jobs.submitted, starts(cluster), jobs.known(), chaos.kills)
             after = footprint(cluster, FIRST_NODES)
             faults += leaks(before, after, min(len(jobs.submitted), FLUX["keptJobs"]))
         except OverError as error:
@@ -126,7 +86,6 @@ def main() -> int:
             "faults": faults,
         }
         print(json.dumps(seen, indent=2))
-    tenant.leave(testbed.kubernetes())
     return 1 if faults else 0
 
 

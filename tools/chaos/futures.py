@@ -18,18 +18,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 from minicluster.sdk import JobFailed, MiniCluster
 from minicluster.sdk.jobs import JobFuture
 
 from tools import testbed
-from tools.chaos.__main__ import installed
-from tools.chaos.jobs import NOTES
+from tools.chaos.cluster import installed, options_parser
+from tools.chaos.jobs import NOTES, starts
 from tools.chaos.troubles import FIRST_NODES
 from tools.chaos.watched import MISSED, Watched, say
 from tools.releases import FluxRelease
@@ -97,11 +97,10 @@ class Futures(Watched):
 
     def cut(self) -> None:
         """Cut the connection of the program: the kubectl that has it ends."""
-        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
-        tasks = [path.read_text(encoding="ascii").split() for path in Path("/proc/self/task").glob("*/children")]
-        for child in {*children, *(each for found in tasks for each in found)}:
-            if b" exec " in Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" "):
-                os.kill(int(child), signal.SIGKILL)
+        for task in Path("/proc/self/task").glob("*/children"):
+            for child in task.read_text(encoding="ascii").split():
+                if b"\0exec\0" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    os.kill(int(child), signal.SIGKILL)
 
     def troubles(self, asked: argparse.Namespace) -> Iterator[tuple[str, Callable[[], object]]]:
         """Yield what is to happen, in a random order."""
@@ -138,12 +137,12 @@ class Futures(Watched):
 
 
 def verdict(
-    futures: Mapping[str, JobFuture], starts: Mapping[str, Sequence[float]]
+    futures: Mapping[str, JobFuture], begun_at: Mapping[str, Sequence[float]]
 ) -> tuple[dict[str, int], list[str]]:
     """Return counts and faults, by the futures and by the times at which jobs started."""
     counts, faults = Counter[str](jobs=len(futures)), list[str]()
     for number, (name, future) in enumerate(futures.items()):
-        begun, is_marked = len(starts.get(name, ())), number % 10 == 0
+        begun, is_marked = len(begun_at.get(name, ())), number % 10 == 0
         if not future.done():
             counts["no end"] += 1
             faults.append(f"{name} ({future.id}): no end, started {begun} times")
@@ -167,25 +166,11 @@ def verdict(
 
 def options() -> argparse.Namespace:
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_parser(__doc__)
     for name, number in (("jobs", 2000), ("kills", 20), ("cuts", 10), ("tokens", 5), ("evictions", 1)):
         parser.add_argument(f"--{name}", type=int, default=number, help=f"how many ({number})")
     parser.add_argument("--rate", type=float, default=5, help="jobs a second, at most (5)")
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="which troubles (any)")
-    parser.add_argument("--scheduler", choices=("Fluxion", "sched-simple"), default="Fluxion")
-    parser.set_defaults(drain=[], lose=[], folder=None)
     return parser.parse_args()
-
-
-@contextmanager
-def environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable for a while."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        os.environ.update({name: before} if before is not None else {})
 
 
 def main() -> int:
@@ -193,20 +178,17 @@ def main() -> int:
     asked = options()
     say(f"--scheduler {asked.scheduler} --seed {asked.seed}")
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, installed(asked, Path(folder)) as release:
+    with tempfile.TemporaryDirectory() as folder, installed(asked.scheduler, Path(folder)) as release:
         release.wait_for(f"0-{FIRST_NODES - 1}")
         login = Login(release, Path(folder, "kubeconfig"))
         login.begin()
         with (
-            environment("KUBECONFIG", str(login.path)),
+            patch.dict(os.environ, KUBECONFIG=str(login.path)),
             MiniCluster.connect(release.name, release.namespace) as cluster,
         ):
             chaos = Futures(release, login=login, chance=random.Random(asked.seed))
             chaos.go(cluster, asked)
-        starts: dict[str, list[float]] = {}
-        for name, moment in (line.split() for line in release.exec(0, "cat", NOTES).splitlines()):
-            starts.setdefault(name, []).append(float(moment))
-        counts, faults = verdict(chaos.futures, starts)
+        counts, faults = verdict(chaos.futures, starts(release))
         seen: dict[str, Any] = {
             "seconds": round(time.monotonic() - begin),
             "troubles": dict(chaos.done),

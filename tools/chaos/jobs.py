@@ -55,9 +55,10 @@ class Jobs:
         until(lambda: self.release.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "INACTIVE", GREEDY_SECONDS)
         return self.release.flux(0, "jobs", "-n", "-o", "{exception.type}: {exception.note}", job).strip()
 
-    def starts(self) -> dict[str, list[float]]:
-        """Return when jobs started, as they noted it."""
-        found: dict[str, list[float]] = {}
-        for name, moment in (line.split() for line in self.release.exec(0, "cat", NOTES).splitlines()):
-            found.setdefault(name, []).append(float(moment))
-        return found
+
+def starts(release: FluxRelease) -> dict[str, list[float]]:
+    """Return when jobs started, as they noted it."""
+    found: dict[str, list[float]] = {}
+    for name, moment in (line.split() for line in release.exec(0, "cat", NOTES).splitlines()):
+        found.setdefault(name, []).append(float(moment))
+    return found

@@ -180,8 +180,8 @@ class _Submitting(_Following):
 
     def run(self, words: Sequence[str]) -> int:
         """Return the exit code. Raises CutError, StateError."""
-        line = self._lead.flux_words(*self._marked(words))
         while True:
+            line = self._lead.flux_words(*self._marked(words))
             try:
                 return run(self._kubernetes, self._lead, line, Ours(self._stdin, written=self._written))
             except CutError as cut:
@@ -191,7 +191,6 @@ class _Submitting(_Following):
                 if not self._stdin.has(0) or (not cut.process and former == self._lead.uid):
                     raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on({})}") from None
                 self._stdin.place = 0
-                line = self._lead.flux_words(*self._marked(words))
 
     def _taken(self, words: Sequence[str], ids: Sequence[str], cut: CutError) -> int:
         """Print the ids that were not printed. Raises StateError where the command had more to do."""
