@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import IO
 
 from minicluster import forks, signals
@@ -25,8 +26,13 @@ RUNNING: set["subprocess.Popen[bytes]"] = set()
 
 def end_all() -> None:
     """End what streams have left behind when a signal came."""
-    for process in [*RUNNING]:
+    left = [*RUNNING]
+    for process in left:
         process.kill()
+    for process in left:
+        # killed is not ended: nobody must find it after us
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(signals.HANDLER_SECONDS)
 
 
 class Stream:
