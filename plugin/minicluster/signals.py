@@ -17,17 +17,45 @@ TERMINATIONS = SIGNALS[1:]
 EXIT_SECONDS = 10.0
 #: The most seconds until the handler of a signal runs during `wait` and `join`
 HANDLER_SECONDS = 1.0
+#: While `held`: the signals that came
+_HELD: list[list[int]] = []
 
 
 @contextmanager
 def handled(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
     """Set a handler for some signals, and restore the former handlers at the end. Only for the main thread."""
-    before = {number: signal.signal(number, handler) for number in numbers}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if _HELD:
+            _HELD[-1].append(number)
+        else:
+            handler(number, frame)
+
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Let the handlers of signals run at the end of the block, which must be short.
+
+    Without this, one that raises while `Popen` starts a process leaves a process that nobody knows.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no handler runs here
+        yield
+        return
+    came: list[int] = []
+    _HELD.append(came)
+    try:
+        yield
+    finally:
+        _HELD.pop()
+        for number in came:
+            signal.raise_signal(number)
 
 
 @contextmanager

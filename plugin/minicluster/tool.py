@@ -5,10 +5,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from itertools import dropwhile, takewhile
 
-from minicluster import kubeconfig, lines
+from minicluster import kubeconfig, lines, signals
 from minicluster.errors import ToolError
 
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
@@ -83,20 +84,25 @@ def _completed(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command line; one that is interrupted may end what it does. Raises TimeoutExpired, OSError."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(line, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=apart) as process:  # noqa: S603 - words, no shell
-        try:
-            out, err = process.communicate(stdin, seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        except BaseException:
-            # a Helm that is killed leaves its release in the middle of a change
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(INTERRUPT_SECONDS)
-            process.kill()
-            raise
+    with ExitStack() as stack:
+        with signals.held():
+            process = stack.enter_context(
+                subprocess.Popen(line, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=apart)  # noqa: S603 - words, no shell
+            )
+            stack.push(partial(_end_interrupted, process))
+        out, err = process.communicate(stdin, seconds)
     return subprocess.CompletedProcess(line, process.returncode, out, err)
+
+
+def _end_interrupted(process: "subprocess.Popen[bytes]", _: object, error: BaseException | None, __: object) -> None:
+    """End a process that is late, or whose caller is interrupted."""
+    if error and not isinstance(error, subprocess.TimeoutExpired):
+        # a Helm that is killed leaves its release in the middle of a change
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(INTERRUPT_SECONDS)
+    if error:
+        process.kill()
 
 
 def failure(tool: str, words: Sequence[str], environment: Mapping[str, str], code: int, stderr: bytes) -> CommandError:

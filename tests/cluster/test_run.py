@@ -181,7 +181,8 @@ def test_two_runs_at_once_have_names_of_their_own(release: Release, start: Start
         end(one, 0, 0)
     assert [done(process).code for process in processes] == [0, 0]
     assert all(name.startswith("run-") for name in names)
-    assert release.items() == []
+    # nobody waits for the end of pods whose names no other release can have
+    release.cluster.wait("nothing", lambda: release.items() == [])
 
 
 @pytest.mark.any_helm
@@ -251,8 +252,10 @@ def test_an_sdk_run_that_fails_leaves_nothing(release: Release) -> None:
     with pytest.raises(WaitTimeoutError):
         MiniCluster.run("work", release.namespace, timeout=6)
     with ThreadPoolExecutor() as pool:
-        future = pool.submit(MiniCluster.run, "work", release.namespace, name="mc")
+        future = pool.submit(MiniCluster.run, "work", release.namespace, name="mc", timeout=120)
         release.cluster.wait("the Job", lambda: bool(release.items("jobs")))
+        # an uninstall fails while the install has yet to say that it is through
+        release.cluster.wait("the release", lambda: release.revisions() == [(1, "deployed")])
         release.ok("uninstall")
         with pytest.raises(EndedError, match="Gone"):
             future.result(60)

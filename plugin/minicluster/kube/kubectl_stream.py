@@ -47,10 +47,11 @@ class Stream:
         """
         pipe, stdin = subprocess.PIPE, subprocess.PIPE if has_input else subprocess.DEVNULL
         self._failure = failure
-        self._process = subprocess.Popen(  # noqa: S603 - words, no shell
-            words, bufsize=0, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=apart
-        )
-        RUNNING.add(self._process)
+        with signals.held():
+            self._process = subprocess.Popen(  # noqa: S603 - words, no shell
+                words, bufsize=0, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=apart
+            )
+            RUNNING.add(self._process)
         self.exit_code: int | None = None  #: None until it has ended
         self.stderr = b""  #: its end, when the command has ended
         self._errors = threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True)

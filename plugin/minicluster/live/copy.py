@@ -10,8 +10,9 @@ import tarfile
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -28,6 +29,7 @@ from minicluster.live.archive import Counted, FileChange, Transfer, add, extract
 from minicluster.live.lookup import refusals
 from minicluster.live.run import run_program
 from minicluster.live.tar_messages import read_failure
+from minicluster.signals import held
 from minicluster.streams import Say
 from minicluster.terminal import well
 from minicluster.tool import CommandError
@@ -219,19 +221,29 @@ class _Place:
         line = self.kubernetes.words(*self.node.pod.exec_words(*options), *TAR, *words)
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **pipe}
         changed: list[FileChange] = []
-        with tempfile.TemporaryFile() as said, subprocess.Popen(line, stderr=said, **pipes) as process:  # noqa: S603
-            try:
-                yield process, changed
-            except BaseException:
-                process.kill()
-                raise
-            finally:
-                if process.stdin:
-                    with suppress(OSError):  # tar has ended
-                        process.stdin.close()
+        with ExitStack() as stack:
+            said = stack.enter_context(tempfile.TemporaryFile())
+            with held():
+                process = stack.enter_context(subprocess.Popen(line, stderr=said, **pipes))  # noqa: S603
+                stack.push(partial(_end, process))
+            yield process, changed
+            _end_input(process)
             if code := process.wait():
                 said.seek(0)
                 found, why = read_failure(said.read(), code)
                 if not found:
                     raise StateError(f"{self.given}: {why or BROKEN}")
                 changed += found
+
+
+def _end(process: "subprocess.Popen[bytes]", kind: type[BaseException] | None, *_: object) -> None:
+    """Kill a process whose caller has failed, or is interrupted."""
+    if kind:
+        process.kill()
+        _end_input(process)
+
+
+def _end_input(process: "subprocess.Popen[bytes]") -> None:
+    if process.stdin:
+        with suppress(OSError):  # tar has ended
+            process.stdin.close()

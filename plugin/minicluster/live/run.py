@@ -7,6 +7,8 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from types import FrameType
 
 from minicluster.cluster.node import Node
@@ -15,7 +17,7 @@ from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.input import Input
 from minicluster.live.kubectl_words import EXEC_FAILED, START
 from minicluster.live.piped import Ours, Piped, Told, Written, code_of, failure, send
-from minicluster.signals import handle_signals
+from minicluster.signals import handle_signals, held
 from minicluster.tool import text
 
 #: Runs a command on a terminal below a shell with a key in its words, which outlives the keys that end the command
@@ -107,21 +109,22 @@ class _Terminal:
         """Return the exit code. Raises CutError, StateError."""
         start = ("/bin/sh", "-c", BELOW_KEY, self._key)
         line = self._kubernetes.words(*self._node.pod.exec_words("--stdin", "--tty"), *start, *words)
-        with subprocess.Popen(line, stderr=subprocess.PIPE) as process:  # noqa: S603 - words, no shell
-
-            def pass_on(number: int, _frame: FrameType | None) -> None:
-                # on a terminal kubectl gets Ctrl-C itself, and passes it on as a key
-                if number != signal.SIGINT and not self._told(number):
-                    self._left = number
-                    # as a terminal that goes away: a shell at work would not hear SIGTERM
-                    send(_signal_words(self._kubernetes, self._node, "HUP", self._key))
-                    process.send_signal(number)
-
-            with handle_signals(pass_on):
-                said = process.stderr.read() if process.stderr else b""
-                code = process.wait()
+        with ExitStack() as stack:
+            with held():
+                process = stack.enter_context(subprocess.Popen(line, stderr=subprocess.PIPE))  # noqa: S603 - words, no shell
+                stack.enter_context(handle_signals(partial(self._pass_on, process)))
+            said = process.stderr.read() if process.stderr else b""
+            code = process.wait()
         if self._left:
             return 128 + self._left
         if code > 0 and not EXEC_FAILED.search(said):
             raise failure(code, text(said))
         return code_of(code)
+
+    def _pass_on(self, process: "subprocess.Popen[bytes]", number: int, _frame: FrameType | None) -> None:
+        # on a terminal kubectl gets Ctrl-C itself, and passes it on as a key
+        if number != signal.SIGINT and not self._told(number):
+            self._left = number
+            # as a terminal that goes away: a shell at work would not hear SIGTERM
+            send(_signal_words(self._kubernetes, self._node, "HUP", self._key))
+            process.send_signal(number)

@@ -1,21 +1,25 @@
-"""A signal whose handler Python did not run before a wait began: it marks it and goes on, as `interrupt_main` does."""
+"""Signals at bad moments: just before a wait begins, as `interrupt_main` marks one, and while a process starts."""
 
 import _thread
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
+from minicluster import tool
 from minicluster.errors import AwayError
+from minicluster.kube import kubectl_stream
 from minicluster.kube.kubectl_stream import Stream
 from minicluster.lead.ask import read
 from minicluster.live.kubectl_words import START
 from minicluster.live.piped import Ours, Piped
-from minicluster.signals import handled, wait
+from minicluster.signals import handled, interruptible, wait
 
 from tools.clients import until
 
@@ -78,3 +82,22 @@ def test_a_wait_asks_once_at_least_and_ends_at_its_limit(
     left = iter(answers)
     assert wait(lambda _: next(left), seconds) is found
     assert list(left) == []
+
+
+def test_a_signal_while_a_process_starts_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    words = ["sleep", str(LONG)]
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        Stream(words, lambda *_: AwayError(""), has_input=False, apart=False)
+    kubectl_stream.end_all()
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        tool.run("sleep", words[1:], seconds=LONG)
+    assert [process.returncode for process in started] == [-signal.SIGKILL, -signal.SIGTERM]
