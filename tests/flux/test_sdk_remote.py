@@ -32,8 +32,10 @@ class Remote:
     def ask(self, key: str, **request: Any) -> None:
         self._send({"key": key, **request})
 
-    def submit(self, key: str, *command: str, again: bool = False, drop: bool = False, **options: Any) -> None:
-        self.ask(key, submit={"command": command, **options}, again=again, drop=drop)
+    def submit(
+        self, key: str, *command: str, again: bool = False, drop: bool = False, age: float = 0, **options: Any
+    ) -> None:
+        self.ask(key, submit={"command": command, **options}, again=again, drop=drop, age=age)
 
     def _send(self, message: object) -> None:
         self._write(json.dumps(message) + "\n")
@@ -176,6 +178,13 @@ def test_the_sdk_program_does_not_run_a_job_twice_for_a_client_that_reconnects(r
     # it was sent, and did not arrive
     remote.submit("e", "true", again=True)
     assert remote.end("e")["status"] == 0
+
+
+def test_a_job_of_an_earlier_queue_runs_again_only_if_it_may(remote: Remote) -> None:
+    remote.submit("a", "true", again=True, age=3600)
+    assert remote.replies("a", "lost") == {"lost": True}
+    remote.submit("b", "true", again=True, age=3600, attributes={"user.minicluster.requeue": 1})
+    assert remote.end("b")["status"] == 0
 
 
 @pytest.mark.parametrize("loses", [False, True], ids=["told", "lost"])

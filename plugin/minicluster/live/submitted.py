@@ -30,8 +30,12 @@ FOLLOWING, SUBMITTING = ("run", "alloc"), ("submit", "bulksubmit", "batch")
 SEVERAL_OPTIONS, WAIT_OPTIONS = ("--cc", "--bcc"), ("--wait", "--watch")
 #: The user attribute by which the job is found again
 CLIENT_ATTRIBUTE = "user.minicluster-client"
-#: The most seconds between our clock and the queue's times
-CLOCK_SECONDS = 60.0
+#: The user attribute, and its value, by which a job may run twice
+RUNS_AGAIN = "user.minicluster.requeue=1"
+LOST_WITH_LEAD = (
+    "the lead was lost with its queue, and what was submitted may have run: look before you run the command again; "
+    "state.capacity keeps the queue"
+)
 #: Seconds in which the lead has to take our end
 CANCEL_SECONDS = 8.0
 #: The exit code of what was killed, also with its container
@@ -75,7 +79,8 @@ class _Following:
                 if self._was_told:
                     raise
                 cut, is_own = broken, False
-            former, job = self._lead.uid, self._find(cut)
+            # what falls asleep is idle: no job of it runs
+            former, job = self._lead.uid, self._find(cut, "find", is_own or _may_run_twice(words))
             if cut.code_of_pod is not None and former == self._lead.uid:
                 return cut.code_of_pod
             if "exit_code" in job:
@@ -94,12 +99,14 @@ class _Following:
         """Return a command whose jobs have our key."""
         return (words[0], f"--setattr={CLIENT_ATTRIBUTE}={self._key}", *words[1:])
 
-    def _find(self, cut: CutError, action: str = "find") -> dict[str, Any]:
-        """Return the job, which may be on another lead now. Raises StateError."""
+    def _find(self, cut: CutError, action: str, may_run_twice: bool) -> dict[str, Any]:
+        """Return the job, which may be on another lead now. Raises StateError, also for one that is lost."""
         try:
             self._lead, job = self._again.ask(cut, lambda lead: self._ask(action, lead))
         except AccessError as error:
             raise StateError(f"{error}: {self._goes_on({})}") from None
+        if job.pop("lost", False) and not may_run_twice:
+            raise StateError(LOST_WITH_LEAD)
         return job
 
     def _place(self, job: dict[str, Any]) -> int:
@@ -151,8 +158,8 @@ class _Following:
 
     def _ask(self, action: str, lead: Lead | None = None) -> dict[str, Any]:
         """Ask the lead for the job. Raises what `ask` raises."""
-        lead, age = lead or self._lead, time.monotonic() - self._begin + CLOCK_SECONDS
-        words = program_words(lead, self._key, f"{age:.0f}", action)
+        lead, age = lead or self._lead, time.monotonic() - self._begin
+        words = program_words(lead, self._key, f"{age:.1f}", action)
         found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
         return found
 
@@ -185,7 +192,7 @@ class _Submitting(_Following):
             try:
                 return run(self._kubernetes, self._lead, line, Ours(self._stdin, written=self._written))
             except CutError as cut:
-                former, ids = self._lead.uid, self._find(cut, "taken").get("ids", [])
+                former, ids = self._lead.uid, self._find(cut, "taken", _may_run_twice(words)).get("ids", [])
                 if ids:
                     return self._taken(words, ids, cut)
                 if not self._stdin.has(0) or (not cut.process and former == self._lead.uid):
@@ -204,6 +211,11 @@ class _Submitting(_Following):
         if options.intersection(WAIT_OPTIONS):
             raise StateError(f"{cut.reason}: {self._goes_on({'id': ids[0]})}")
         return 0
+
+
+def _may_run_twice(words: Sequence[str]) -> bool:
+    """Return whether the options of a flux command mark its jobs so."""
+    return any(word.endswith(RUNS_AGAIN) for word in words)
 
 
 def _attach(words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Requests to remote.py: each knows its message, also after a lost connection, and reads its replies."""
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -77,26 +78,29 @@ class Submission:
         """Keep the job, as remote.py reads it, and the future that it fulfils."""
         self.key = uuid.uuid4().hex
         self.future = future
-        self._job, self._was_sent = job, False
+        self._job, self._name = job, ""
+        self._sent_at: float | None = None
 
     def message(self) -> Message | None:
         """Return the message: submit the job, look for it if its id is unknown, or follow or cancel it by its id."""
-        name, is_cancelled, again = self.future.id, self.future.cancelled(), self._was_sent
+        is_cancelled, again, now = self.future.cancelled(), self._sent_at is not None, time.monotonic()
         if is_cancelled and not again:
             return None
-        self._was_sent = True
-        if name:
-            return {"key": self.key, ("cancel" if is_cancelled else "watch"): name, "again": True}
-        return {"key": self.key, "submit": self._job, "again": again, "drop": is_cancelled}
+        self._sent_at = self._sent_at or now
+        if self._name:
+            return {"key": self.key, ("cancel" if is_cancelled else "watch"): self._name, "again": True}
+        age = now - self._sent_at
+        return {"key": self.key, "submit": self._job, "again": again, "drop": is_cancelled, "age": age}
 
     def cancellation(self) -> list[Message]:
         """Return the message that cancels the job; none while its id is unknown."""
-        return [{"key": self.key, "cancel": self.future.id}] if self.future.id else []
+        return [{"key": self.key, "cancel": self._name}] if self._name else []
 
     def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
         """Read a reply."""
         if "id" in reply:
-            self.future.accept(reply["id"])
+            self._name = reply["id"]
+            self.future.accept(self._name)
             return self.cancellation() if self.future.cancelled() else []
         if "waits" in reply:
             self.future.wait_for(reply["waits"])
@@ -107,9 +111,19 @@ class Submission:
         if "end" in reply:
             self.future.end(finished(self.future.id, reply["end"]))
         elif "lost" in reply:
-            self.fail(JobLost(f"job {self.future.id} is lost: {LOST_WITH_LEAD}"))
+            return self._lose()
         else:
             self.fail(JobRefused(f"Flux doesn't take the job {self._job['command']}: {reply['error']}"))
+        return None
+
+    def _lose(self) -> list[Message] | None:
+        """Submit the job again if it may run twice; else say what is known of it."""
+        if self._job["attributes"].get(RUNS_TWICE) == 1 and not self.future.cancelled():
+            self._name = ""
+            return [message] if (message := self.message()) else None
+        name = f"job {self._name}" if self._name else f"the job {self._job['command']}"
+        known = "while it ran" if self.future.running() else "so it may have run"
+        self.fail(JobLost(f"{name} is lost: its lead was lost with the queue, {known}: {LOST_WAY_OUT}"))
         return None
 
     def fail(self, error: SdkError) -> None:
@@ -121,11 +135,9 @@ class Submission:
         self.future.leave()
 
 
-#: Why nobody knows of a job, and the way out
-LOST_WITH_LEAD = (
-    "its lead was lost with the queue, so it may have run: look before you submit it again; state.capacity keeps the "
-    "queue"
-)
+#: The attribute of a job that may run twice, with the value 1
+RUNS_TWICE = "user.minicluster.requeue"
+LOST_WAY_OUT = "look before you submit it again; state.capacity keeps the queue"
 
 
 def jobs_of(answer: Sequence[Mapping[str, Any]]) -> list[Job]:

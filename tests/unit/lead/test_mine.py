@@ -43,6 +43,34 @@ def test_a_job_is_found_by_its_key_and_its_time_beside_the_newest(
     assert (one.id if one else None) == found
 
 
+@pytest.mark.parametrize(
+    ("starts", "age", "lost"),
+    [
+        # a log of several starts is a text, of one it is parsed
+        ('{"timestamp": 900.0, "name": "start"}\n{"timestamp": 999.0, "name": "start"}\n', 50, False),
+        ({"timestamp": 999.0, "name": "start"}, 50, True),
+        ({"timestamp": 900.0, "name": "start"}, 50, False),
+        (None, 50, False),
+    ],
+    ids=["came back", "new", "the same", "no log"],
+)
+@pytest.mark.parametrize("action", ["find", "taken"])
+def test_a_job_that_is_not_there_is_lost_if_the_queue_is_younger_than_its_command(
+    monkeypatch: pytest.MonkeyPatch, starts: Any, age: float, lost: bool, action: str
+) -> None:
+    flux = FakeFlux({}, set())
+    if starts:
+        flux.kvs["admin.eventlog"] = starts
+    for name, module in modules(flux).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(SENT)
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    mine = runpy.run_path(str(SENT / "mine.py"), run_name="mine")
+    monkeypatch.setitem(mine["main"].__globals__, "end_command", lambda _: None)
+    monkeypatch.setitem(mine["main"].__globals__, "find", lambda *_: iter(()))
+    assert mine["main"]("key-1", str(age), action) == ({"lost": True} if lost else {})
+
+
 def test_a_shell_is_killed_before_the_command_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, module in modules(FakeFlux({}, set())).items():
         monkeypatch.setitem(sys.modules, name, module)

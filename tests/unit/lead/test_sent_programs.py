@@ -25,7 +25,7 @@ from minicluster.pod import without_comments
             ["unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "copies"],
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
-        ("mine", ["history", "output_events"]),
+        ("mine", ["history", "output_events", "begun"]),
         (
             "observe",
             ["history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"],
@@ -36,7 +36,7 @@ from minicluster.pod import without_comments
             "remote",
             [
                 *("unmet", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
-                *("saved", "offers", "state", "job_record", "job_report", "copies"),
+                *("saved", "offers", "state", "job_record", "job_report", "copies", "begun"),
             ],
         ),
         ("settle", ["saved", "offers", "state", "requeue", "again"]),

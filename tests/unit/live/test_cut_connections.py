@@ -82,6 +82,30 @@ def test_flux_run_whose_job_was_not_submitted_runs_again(kubectl: Kubectl) -> No
 BROKEN = "error reading from error stream: next reader: read tcp 10.0.0.1:6443: read: connection reset by peer"
 
 
+LOST = (
+    "minicluster: the lead was lost with its queue, and what was submitted may have run: look before you run the "
+    "command again; state.capacity keeps the queue\n"
+)
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+@pytest.mark.parametrize(
+    ("verb", "once", "twice"),
+    [
+        ("run", Done(1, "a\nb", f"err\n{LOST}"), Done(3, "a\nb\nc\n", "err\n")),
+        ("batch", Done(1, "f1\n", LOST), Done(0, "f1\nf1\n", "")),
+    ],
+)
+def test_what_was_lost_with_its_queue_runs_again_only_if_it_may(
+    kubectl: Kubectl, verb: str, once: Done, twice: Done, *, is_marked: bool
+) -> None:
+    mark = f"--setattr=user.minicluster.requeue={is_marked:d}"
+    done = cut(kubectl, "flux", "mini", "--", verb, mark, "x", job='{"lost": true}')
+    assert done == (twice if is_marked else once)
+    lines = (kubectl.folder / "words").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == [verb, "python", *([verb] if is_marked else [])]
+
+
 @pytest.mark.parametrize(
     ("words", "ids", "expected"),
     [

@@ -97,6 +97,7 @@ def test_a_future_follows_its_job_from_submission_to_end(client):
         },
         "again": False,
         "drop": False,
+        "age": 0,
     }
     lead.say(key=key, id="f1")
     assert future.wait_for_id(10) == future.id == "f1"
@@ -252,6 +253,7 @@ def test_a_session_reconnects_without_submitting_a_job_twice(client):
     assert lead.next() == {"key": one, "watch": "f1", "again": True}
     message = lead.next()
     assert (message["submit"]["command"], message["again"], message["drop"]) == (["second"], True, False)
+    assert 0 < message["age"] < 10
     assert lead.next() == {"key": three, "cancel": "f3", "again": True}
     lead.end(one)
     assert first.result(10).id == "f1"
@@ -273,9 +275,34 @@ def test_a_job_that_was_cancelled_while_its_id_was_lost_is_not_resubmitted(clien
     client.accepted(lead)
 
 
-def test_a_job_that_is_lost_with_its_lead_raises_job_lost(client):
+@pytest.mark.parametrize(
+    ("replies", "expected"),
+    [
+        ([], "the job ['sleep', '9'] is lost: its lead was lost with the queue, so it may have run"),
+        ([{"id": "f1"}], "job f1 is lost: its lead was lost with the queue, so it may have run"),
+        ([{"id": "f1"}, {"started": True}], "job f1 is lost: its lead was lost with the queue, while it ran"),
+    ],
+    ids=["without an id", "pending", "running"],
+)
+def test_a_job_that_is_lost_with_its_lead_raises_job_lost(client, replies, expected):
     lead = client.leads.come()
     future = client.submit("sleep 9")
+    key = lead.begin().next()["key"]
+    for reply in replies:
+        lead.say(key=key, **reply)
+    until(lambda: future.running() == (len(replies) == 2) and bool(future.id) == bool(replies))
+    lead.break_off(exit_code=137)
+    lead = client.leads.come().begin()
+    lead.next()
+    lead.say(key=key, lost=True)
+    error = future.exception(10)
+    assert isinstance(error, JobLost)
+    assert str(error) == f"{expected}: look before you submit it again; state.capacity keeps the queue"
+
+
+def test_a_lost_job_that_may_run_twice_is_submitted_again(client):
+    lead = client.leads.come()
+    future = client.submit("sleep 9", attributes={"user.minicluster.requeue": 1})
     key = lead.begin().next()["key"]
     lead.say(key=key, id="f1")
     future.wait_for_id(10)
@@ -283,12 +310,11 @@ def test_a_job_that_is_lost_with_its_lead_raises_job_lost(client):
     lead = client.leads.come().begin()
     assert lead.next() == {"key": key, "watch": "f1", "again": True}
     lead.say(key=key, lost=True)
-    error = future.exception(10)
-    assert isinstance(error, JobLost)
-    assert str(error) == (
-        "job f1 is lost: its lead was lost with the queue, so it may have run: look before you submit it again; "
-        "state.capacity keeps the queue"
-    )
+    message = lead.next()
+    assert (message["key"], message["submit"]["command"]) == (key, ["sleep", "9"])
+    lead.say(key=key, id="f2")
+    lead.end(key)
+    assert future.result(10).id == "f2"
 
 
 def test_a_session_leaves_a_silent_lead_and_connects_again(client, monkeypatch):

@@ -1,11 +1,11 @@
 """mine.py KEY AGE stop|cancel|find|taken: finds or cancels what `minicluster flux` has submitted with a key.
 
-AGE is the greatest number of seconds since the job was submitted. ``stop`` cancels the job if it waits, ``cancel`` also
+AGE is the number of seconds since the command began. ``stop`` cancels the job if it waits, ``cancel`` also
 if it runs. ``find`` ends the command that has submitted it, whose client is gone: it would submit it later, or read on.
 ``taken`` does that too, and prints the ``ids`` of all its jobs, the oldest first.
 Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``input``, how many bytes of its input it got,
 and whether also the end; {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the ``exit_code``
-(null if it never ran).
+(null if it never ran). If none is found in a queue that began after the command, it is ``lost``.
 Given to `flux python -c` by submitted.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import flux
+from begun import is_younger
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
 from history import History, folder
 from output_events import data_of, events, lookup
@@ -30,6 +31,8 @@ CLIENT_KEY = "minicluster-client"
 #: Where Flux keeps the input (RFC 24)
 INPUT_KEY = "guest.input"
 WAITING = ("DEPEND", "PRIORITY", "SCHED")
+#: The most seconds between the client's clock and the queue's times
+CLIENT_CLOCK_SECONDS = 60.0
 
 
 def find(handle: Any, key: str, age: float, states: list[str]) -> Iterator[Any]:
@@ -87,6 +90,11 @@ def input_of(handle: Any, job: int) -> tuple[int, bool]:
     return count, is_over
 
 
+def missing(handle: Any, age: float) -> dict[str, Any]:
+    """Return what is known of a job that is not there. Raises OSError."""
+    return {"lost": True} if is_younger(handle, age) else {}
+
+
 def main(key: str, age: str, action: str) -> dict[str, Any]:
     """Do the action, and return the object to print. Raises OSError."""
     handle = flux.Flux()
@@ -94,14 +102,15 @@ def main(key: str, age: str, action: str) -> dict[str, Any]:
     if action in ("find", "taken"):
         end_command(key)
         states.append("inactive")
-    listed = find(handle, key, float(age), states)
+    listed = find(handle, key, float(age) + CLIENT_CLOCK_SECONDS, states)
     if action == "taken":
         numbers = {int(job.id) for job in listed} | {int(job["number"]) for job in recorded(key)}
-        return {"ids": [str(JobID(number).f58) for number in sorted(numbers)]}
+        ids = [str(JobID(number).f58) for number in sorted(numbers)]
+        return {"ids": ids} if ids else missing(handle, float(age))
     job = next(listed, None)
     if job is None:
         last = next(recorded(key), None) if action == "find" else None
-        return {"id": last["id"], "exit_code": last["exit_code"]} if last else {}
+        return {"id": last["id"], "exit_code": last["exit_code"]} if last else missing(handle, float(age))
     is_cancelled = job.state in WAITING if action == "stop" else action == "cancel"
     if is_cancelled:
         try:

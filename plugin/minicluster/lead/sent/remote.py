@@ -2,7 +2,8 @@
 
 Reads requests and writes replies, each a JSON object on a line. A request has a ``key``, which its replies repeat:
 
-- ``submit``: a job. With ``again`` Flux may have it already; with ``drop`` it is looked for, but not submitted;
+- ``submit``: a job. With ``again`` Flux may have it already; with ``drop`` it is looked for, but not submitted, nor if
+  the queue is younger than its ``age``: it may have run, unless it may do so twice;
 - ``watch``: the id of a job that an earlier program has submitted. ``cancel``: the same, and the job is cancelled;
 - ``list``: whether to list ended jobs too, in replies of their own, which say that there are ``more``;
 - ``online``: the list [N, MAX]. Waits until, of MAX ranks from ``first`` (0) on, the first N and no others are online;
@@ -26,6 +27,7 @@ from itertools import islice
 from typing import Any
 
 import flux
+from begun import is_younger
 from described import jobspec, marked, shown, shown_record, why
 from flux import constants
 from flux.job import JobID, JobKVSLookup, JobList, cancel_async, submit_async
@@ -81,15 +83,19 @@ class FluxRequests:
             self.journal.recorded.want(key, partial(self._submit_new, key, job, request))
 
     def _submit_new(self, key: str, job: dict[str, Any], request: dict[str, Any]) -> None:
-        if request["drop"]:
-            self.reply(key=key, lost=True)
-            return
         try:
+            if request["drop"] or (request["again"] and self._may_have_run(job, request["age"])):
+                self.reply(key=key, lost=True)
+                return
             future = submit_async(self.handle, jobspec(job, key))
         except (OSError, ValueError, TypeError) as error:
             self.reply.refuse(key, error)
         else:
             self.journal.expect(future, partial(self._submitted, key))
+
+    def _may_have_run(self, job: dict[str, Any], age: float) -> bool:
+        """Return whether a job that Flux hasn't got may have run in an earlier queue, and must not twice."""
+        return job.get("attributes", {}).get("user.minicluster.requeue") != 1 and is_younger(self.handle, age)
 
     def _submitted(self, key: str, future: Any) -> None:
         try:
