@@ -69,7 +69,8 @@ def test_closing_an_sdk_connection_keeps_the_minicluster(made: tuple[MiniCluster
         job = other.submit("true")
         cancelled = other.submit("true")
         assert cancelled.cancel()
-    with pytest.raises(ClosedError, match="mc was closed before this was over"):
+        other.close(timeout=0)
+    with pytest.raises(ClosedError, match="mc was closed before this was over: Flux may not have this job"):
         job.result(10)
     with pytest.raises(CancelledError):
         cancelled.result(10)

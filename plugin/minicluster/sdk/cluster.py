@@ -208,14 +208,18 @@ class MiniCluster(Pictured):
 
     def delete(self, timeout: float = 600) -> None:
         """Uninstall the release, and return when its pods are gone. Raises ReleaseError."""
-        self.close()
+        self.close(0)
         with translated():
             release.uninstall(self._kube, self.release, timeout)
 
-    def close(self) -> None:
-        """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError."""
+    def close(self, timeout: float = 30) -> None:
+        """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError.
+
+        ``timeout`` is the most seconds to wait until Flux has all submitted jobs, and knows which are cancelled. The
+        end of a Python program waits so long, too.
+        """
         self._close_page()
-        self._queue.close()
+        self._queue.close(timeout)
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -58,7 +58,10 @@ class CommandExecutor(Executor):
         return jobs
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more jobs; wait for those submitted. With ``cancel_futures`` cancel them first, even running ones."""
+        """Take no more jobs; wait for those submitted. With ``cancel_futures`` cancel them first, even running ones.
+
+        The end of the ``with`` block waits. Jobs that nobody waits for go on when the program ends.
+        """
         with self._lock:
             self._is_closed = True
             futures = list(self._futures)

@@ -1,6 +1,8 @@
 """The queue of a MiniCluster: takes jobs and lists them, in a session that begins with the first request."""
 
 import threading
+import weakref
+from functools import partial
 
 from minicluster.kube.port import Channel, KubePort
 from minicluster.lead import ask
@@ -17,7 +19,9 @@ class JobQueue:
     def __init__(self, kube: KubePort, name: str) -> None:
         """Ask nothing yet."""
         self._kube, self._name = kube, name
-        self._session = Session(self._connect)
+        self._session = Session(partial(_connect, kube, name))
+        # who forgets to close it, and has no open job, leaves no connection
+        weakref.finalize(self, self._session.close, "nobody uses it").atexit = False
 
     def submit(self, words: list[str], options: JobOptions) -> JobFuture:
         """Submit a command's words as a job, and return its future. Raises ArgumentError, ClosedError."""
@@ -42,9 +46,10 @@ class JobQueue:
             way = f"`minicluster status {self._name}` says more"
             raise WaitTimeoutError(f"{self._name} in {self._kube}: {why}: {way}") from None
 
-    def close(self) -> None:
-        """End the session; the futures of unfinished jobs raise ClosedError."""
-        self._session.close(f"{self._name} was closed before this was over")
+    def close(self, seconds: float) -> None:
+        """End the session, within some seconds; the futures of unfinished jobs raise ClosedError."""
+        self._session.close(f"{self._name} was closed before this was over", seconds)
 
-    def _connect(self, stop: threading.Event) -> Channel:
-        return ask.start(self._kube, wait_for_lead(self._kube, self._name, stop=stop))
+
+def _connect(kube: KubePort, name: str, stop: threading.Event) -> Channel:
+    return ask.start(kube, wait_for_lead(kube, name, stop=stop))

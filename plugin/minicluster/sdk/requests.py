@@ -18,6 +18,14 @@ class LeadRequest(Protocol):
 
     key: str
 
+    @property
+    def is_owed(self) -> bool:
+        """Whether the lead has to know of it before this program ends."""
+
+    @property
+    def fate(self) -> str:
+        """What a client that closes has to know of it."""
+
     def message(self) -> Message | None:
         """Return the message for a program that does not have this request yet; None if there is nothing to send."""
 
@@ -33,6 +41,8 @@ class LeadRequest(Protocol):
 
 class Question:
     """A question that has one answer: the value of a key of the reply."""
+
+    is_owed, fate = False, ""
 
     def __init__(self, name: str, value: object, tell: Callable[[int], None] | None = None, **more: object) -> None:
         """Ask it by its name in remote.py; ``tell`` gets the numbers of nodes that are up before the answer."""
@@ -80,6 +90,19 @@ class Submission:
         self.future = future
         self._job, self._name = job, ""
         self._sent_at: float | None = None
+        self._is_dropped = False
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether Flux may not have the job, or may not know that it is cancelled."""
+        if self.future.cancelled():
+            return self._sent_at is not None and not self._is_dropped
+        return not self.future.done() and not self._name
+
+    @property
+    def fate(self) -> str:
+        """What becomes of the job without this client."""
+        return f": job {self._name} goes on" if self._name else ": Flux may not have this job"
 
     def message(self) -> Message | None:
         """Return the message: submit the job, look for it if its id is unknown, or follow or cancel it by its id."""
@@ -107,6 +130,9 @@ class Submission:
             return []
         if "started" in reply:
             self.future.start()
+            return []
+        if "cancelled" in reply:
+            self._is_dropped = True
             return []
         if "end" in reply:
             self.future.end(finished(self.future.id, reply["end"]))

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakSet
 
 from minicluster import forks
 from minicluster.errors import AccessError, KubernetesError, MiniClusterError, RefusedError
@@ -18,15 +19,19 @@ from minicluster.kube.port import Channel
 from minicluster.lead.conversation import BrokenError, Conversation
 from minicluster.lead.program import first_line
 from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
+from minicluster.plurals import counted
 from minicluster.sdk.exceptions import ClosedError, SdkError, meant
 from minicluster.sdk.lead_wait import LOG, QUIET_SECONDS
 from minicluster.sdk.requests import LeadRequest, Message
 
 #: The most seconds until the lead is asked again, which costs a kubectl
 LONGEST_PAUSE_SECONDS = 15.0
+#: Seconds that the end of the program waits until the lead knows of its jobs and cancellations
+KNOWN_SECONDS = 30.0
 #: Jobs that may wait for Flux's first answer. More would keep Flux from all else, and a lost connection would leave
 #: more of them in doubt
 DOUBTFUL_REQUESTS = 100
+_SESSIONS: WeakSet["Session"] = WeakSet()
 
 
 class Session:
@@ -37,6 +42,7 @@ class Session:
         self._connect = connect
         self._begin_anew()
         forks.keep(self)
+        _SESSIONS.add(self)
 
     def _begin_anew(self) -> None:
         self._open: dict[str, LeadRequest] = {}
@@ -83,14 +89,30 @@ class Session:
             if request.key in self._open and self._is_connected:
                 self._say(messages)
 
-    def close(self, reason: str) -> None:
-        """End; all open requests fail."""
+    def settle(self, seconds: float) -> None:
+        """Wait until the lead knows of all jobs and cancellations; log of how many it does not."""
+
+        def owed() -> int:
+            return sum(request.is_owed for request in self._open.values())
+
+        with self._changed:
+            if self._thread is not threading.current_thread():
+                self._changed.wait_for(lambda: self._stop.is_set() or not owed(), seconds)
+            left = owed()
+        if left and seconds:
+            jobs = counted(left, "job that was", "jobs that were")
+            LOG.warning("Flux may not know of %s submitted or cancelled: %s", jobs, self.problem or "no answer came")
+
+    def close(self, reason: str, seconds: float = 0.0) -> None:
+        """Settle within some seconds, and end; all open requests fail."""
+        self.settle(seconds)
         with self._changed:
             if self._stop.is_set():
                 return
             self._stop.set()
             self._wake()
-        self._fail(ClosedError(reason))
+        for request in self._take_open():
+            request.fail(ClosedError(f"{reason}{request.fate}"))
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(2)
 
@@ -104,12 +126,15 @@ class Session:
             with contextlib.suppress(OSError):  # full: the thread wakes anyway; or closed: the thread has ended
                 self._waker.send(b"!")
 
-    def _fail(self, error: SdkError) -> None:
+    def _take_open(self) -> list[LeadRequest]:
         with self._changed:
             requests = list(self._open.values())
             self._open.clear()
             self._outbox.clear()
-        for request in requests:
+        return requests
+
+    def _fail(self, error: SdkError) -> None:
+        for request in self._take_open():
             request.fail(error)
 
     def _run(self) -> None:
@@ -202,8 +227,17 @@ class Session:
         if request is None:
             return
         more = request.receive(reply)
-        if more is None:
-            with self._changed:
+        with self._changed:
+            if more is None:
                 self._open.pop(request.key, None)
-        else:
-            self.say(request, more)
+                self._changed.notify_all()
+        self.say(request, more or [])
+
+
+def _settle_all() -> None:
+    for session in list(_SESSIONS):
+        session.settle(KNOWN_SECONDS)
+
+
+# as concurrent.futures does: `atexit` would be too late, a connection may need a thread
+threading._register_atexit(_settle_all)  # type: ignore[attr-defined]

@@ -385,11 +385,34 @@ def test_close_ends_the_open_futures_and_refuses_new_jobs(client):
     lead.begin().next()
     client.session.close("mini was closed")
     client.session.close("again")
-    assert str(future.exception(10)) == "mini was closed"
+    assert str(future.exception(10)) == "mini was closed: Flux may not have this job"
     assert isinstance(future.exception(), ClosedError)
     assert lead.is_closed.wait(10)
     with pytest.raises(ClosedError, match="connect to it again"):
         client.submit("true")
+
+
+def test_close_waits_until_the_lead_knows_of_jobs_and_cancellations(client, caplog):
+    lead = client.leads.come()
+    goes, ends = client.submit("sleep 9"), client.submit("sleep 9")
+    first, second = (lead.begin().next()["key"], lead.next()["key"])
+    assert ends.cancel()
+    closing = threading.Thread(target=lambda: client.session.close("mini was closed", 10))
+    closing.start()
+    lead.say(key=first, id="f1")
+    lead.say(key=second, id="f2")
+    assert lead.next() == {"key": second, "cancel": "f2"}
+    assert closing.is_alive()
+    lead.say(key=second, cancelled=True)
+    closing.join(10)
+    assert str(goes.exception(0)) == "mini was closed: job f1 goes on"
+    assert caplog.messages == []
+
+
+def test_close_says_what_the_lead_may_not_know(client, caplog):
+    client.submit("true")
+    client.session.close("mini was closed", 0.1)
+    assert caplog.messages == ["Flux may not know of 1 job that was submitted or cancelled: no answer came"]
 
 
 def listed(name: str, submitted: float) -> dict[str, object]:

@@ -10,8 +10,9 @@ Reads requests and writes replies, each a JSON object on a line. A request has a
   with ``more``, others may be. At each change it replies how many are ``up``.
 
 The replies about a job are its ``id`` (once it is saved; another one when it runs again), why it ``waits`` (when that
-changes), ``started``, and at last ``end``; ``lost`` if Flux has no such job; ``error`` if Flux refuses it. The first
-reply is ``ready``. A reply ``alive`` comes every few seconds, so that a client notices a dead connection.
+changes), ``started``, ``cancelled`` (once Flux knows), and at last ``end``; ``lost`` if Flux has no such job; ``error``
+if Flux refuses it. The first reply is ``ready``. A reply ``alive`` comes every few seconds, so that a client notices a
+dead connection.
 
 Sent with the modules that it imports; ends with its standard input. Runs with the view's Python, 3.8 or later.
 """
@@ -141,13 +142,19 @@ class FluxRequests:
 
     def _cancel(self, key: str, name: str, request: dict[str, Any]) -> None:
         def cancel() -> None:
-            # no error if the job is over already: its end is on the way
-            cancel_async(self.handle, JobID(name), "cancelled by a client of the SDK").then(lambda _: None)
+            told = cancel_async(self.handle, JobID(name), "cancelled by a client of the SDK")
+            told.then(partial(self._cancelled, key))
 
         if request.get("again"):
             self.journal.follow_earlier(key, int(JobID(name)), cancel)
         else:
             cancel()
+
+    def _cancelled(self, key: str, future: Any) -> None:
+        # no error if the job is over already: its end is on the way
+        with suppress(OSError):
+            future.get()
+            self.reply(key=key, cancelled=True)
 
     def tell_reasons(self, *_: Any) -> None:
         """Say why the waiting jobs wait."""
