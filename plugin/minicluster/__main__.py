@@ -12,9 +12,16 @@ import sys
 def main() -> None:
     """Run the front door."""
     _guard()
-    from minicluster import cli  # noqa: PLC0415 - see the top
+    from minicluster import cli, signals  # noqa: PLC0415 - see the top
 
-    cli.main()
+    try:
+        cli.main()
+    except SystemExit as end:
+        if isinstance(end.code, int) and end.code in signals.EXIT_CODES:
+            # `python -m` itself would end by SIGINT if the signal came while an import executed a string, as that of a
+            # dataclass does: it takes that KeyboardInterrupt for one that nobody has caught
+            os._exit(end.code)
+        raise
 
 
 def complete() -> None:

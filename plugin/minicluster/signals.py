@@ -13,6 +13,8 @@ Handler = Callable[[int, FrameType | None], None]
 #: The signals that end a program; those but Ctrl-C
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 TERMINATIONS = SIGNALS[1:]
+#: The exit codes of a program that they have ended
+EXIT_CODES = frozenset(128 + number for number in SIGNALS)
 #: Seconds that a command has to end what it has started
 EXIT_SECONDS = 10.0
 #: The most seconds until the handler of a signal runs during `wait` and `join`

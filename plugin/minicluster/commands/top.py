@@ -3,7 +3,7 @@
 import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ from minicluster.live.lookup import find
 from minicluster.picture import keyboard
 from minicluster.picture.answers import job_answer
 from minicluster.picture.feed import Feed
+from minicluster.signals import held
 
 #: Seconds between two pictures; that a picture for no terminal waits for the lead
 DRAWN_SECONDS, FIRST_SECONDS = 1.0, 10.0
@@ -38,7 +39,10 @@ def command(name: str, namespace: str, context: str) -> None:
       minicluster top flux-sample
     """
     kubernetes = Kubernetes(context, namespace)
-    with suppress(KeyboardInterrupt), closing(Feed(kubernetes, find(kubernetes, name).name)) as feed:
+    own_name = find(kubernetes, name).name
+    with suppress(KeyboardInterrupt), ExitStack() as stack:
+        with held():  # its threads start processes
+            feed = stack.enter_context(closing(Feed(kubernetes, own_name)))
         if terminal.is_terminal(sys.stdout) and terminal.is_terminal(sys.stdin):
             _Top(kubernetes, feed).run()
         else:
