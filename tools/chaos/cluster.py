@@ -20,7 +20,6 @@ VALUES: Mapping[str, Any] = {
     "containers": [{"name": "side", "command": "sleep infinity"}],
     "backoffLimit": 10000,
     "metrics": {"enabled": True},
-    "state": {"claimName": "state"},
     "logging": {"quiet": True},
 }
 
@@ -35,7 +34,7 @@ def options_parser(description: str | None) -> argparse.ArgumentParser:
 
 @contextmanager
 def installed(
-    scheduler: str, folder: Path, state: Path | None = None, nodes: Iterable[str] = ()
+    scheduler: str, folder: Path, state: Path | None = None, nodes: Iterable[str] = (), *, keeps_state: bool = True
 ) -> Iterator[FluxRelease]:
     """Install the cluster, and remove it with the world of its user.
 
@@ -51,6 +50,7 @@ def installed(
     }
     values = testbed.values_of(VALUES, runner, scheduler=scheduler)
     values["flux"] = {**values["flux"], **FLUX}
+    values |= {"state": {"claimName": "state"}} if keeps_state else {}
     values["pod"] = {"tolerations": [toleration for node in nodes for toleration in testbed.tolerations(node)]}
     try:
         with testbed.new_volume() as volume, testbed.new_namespace() as namespace:

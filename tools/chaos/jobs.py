@@ -4,6 +4,7 @@ import json
 import random
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from tools.chaos.verdict import Ended
 from tools.clients import until
@@ -42,10 +43,8 @@ class Jobs:
 
     def known(self) -> dict[str, Ended]:
         """Return the jobs that `minicluster jobs` knows: also those that Flux has forgotten."""
-        where = (self.release.name, "--namespace", self.release.namespace)
-        words = ("jobs", *where, "--count", self.count * 2, "--output", "json")
-        found = self.release.cluster.output("minicluster", *words).splitlines()
-        return {row["name"]: Ended(row["result"], row["t_run"] is not None) for row in map(json.loads, found)}
+        found = records(self.release, self.count * 2)
+        return {row["name"]: Ended(row["result"], row["t_run"] is not None) for row in found}
 
     def eat(self) -> str:
         """Run a job that takes all memory of its node; return what ended it."""
@@ -54,6 +53,12 @@ class Jobs:
         assert job, "not accepted"
         until(lambda: self.release.flux(0, "jobs", "-n", "-o", "{state}", job).strip() == "INACTIVE", GREEDY_SECONDS)
         return self.release.flux(0, "jobs", "-n", "-o", "{exception.type}: {exception.note}", job).strip()
+
+
+def records(release: FluxRelease, count: int) -> list[dict[str, Any]]:
+    """Return the jobs that `minicluster jobs` knows, at most so many."""
+    words = ("jobs", release.name, "--namespace", release.namespace, "--count", count, "--output", "json")
+    return [json.loads(line) for line in release.cluster.output("minicluster", *words).splitlines()]
 
 
 def starts(release: FluxRelease) -> dict[str, list[float]]:

@@ -3,9 +3,10 @@
 import pytest
 from minicluster.sdk import FinishedJob, JobFailed, JobFuture, JobLost
 
-from tools.chaos import futures
+from tools.chaos import client, futures, shells
 from tools.chaos.leaks import leaks
 from tools.chaos.verdict import Ended, Span, verdict
+from tools.clients import Done
 
 DONE = Ended("COMPLETED", ran=True)
 KILL = Span(100.0, 105.0)
@@ -122,12 +123,41 @@ def test_a_future_that_says_something_else_than_its_job_did_is_a_fault() -> None
         "job-6": future(said[5]),
     }
     starts = {"job-0": [1.0, 2.0], "job-1": [1.0], "job-2": [1.0], "job-3": [1.0, 2.0], "job-6": [1.0]}
-    counts, faults = futures.verdict(seen, starts)
+    counts, faults = client.verdict({name: futures.told(name, one) for name, one in seen.items()}, starts)
     ran = {"ran twice, marked": 1, "ran twice": 1}
-    assert counts == {"jobs": 7, "completed": 4, "may have run": 1, "no end": 1, "in doubt": 1, **ran}
+    assert counts == {"jobs": 7, "completed": 4, "may have run": 1, "no end": 1, "lost": 1, **ran}
     assert faults == [
         "job-3 (f1): ran 2 times",
-        "job-4 (f1): no end, started 0 times",
-        "job-5 (f1): JobLost: job f1 is lost, started 0 times",
-        "job-6 (f1): completed, started 1 times, 'job-5\\n'",
+        "job-4 (f1): no end, started 0 times: ",
+        "job-5 (f1): lost, started 0 times: JobLost: job f1 is lost",
+        "job-6 (f1): completed, started 1 times: 'job-5\\n'",
     ]
+
+
+def test_a_shell_that_was_told_something_else_than_its_job_did_is_a_fault() -> None:
+    def job(name: str, result: str = "COMPLETED", exception: str | None = None) -> dict[str, str | None]:
+        return {"id": f"f{name}", "name": name, "result": result, "exception": exception}
+
+    killed = "exec: failed to create guest ns: No such file or directory"
+    jobs = {
+        "f0": job("job-0"),
+        "f1": job("job-1", "CANCELED", "cancel: minicluster: the lead was killed: it runs again as f2"),
+        "f2": job("job-1"),
+        "f3": job("job-2", "FAILED", killed),
+        "f4": job("job-3", "FAILED"),
+    }
+    said = {
+        "job-0": Done(0, "ƒ0\n", ""),
+        "job-1": Done(0, "ƒ1\n", ""),
+        "job-2": Done(0, "ƒ3\n", ""),
+        "job-3": Done(0, "ƒ4\n", ""),
+        "job-4": Done(0, "ƒ0\n", ""),
+        "job-5": Done(0, "ƒ0\nƒ0\n", ""),
+        "job-6": Done(1, "", "no lead\n"),
+        "job-7": Done(1, "", "no lead\n"),
+        "job-8": Done(0, "ƒ9\n", ""),
+    }
+    told = {name: shells.told(name, done, jobs) for name, done in said.items()}
+    counts, faults = client.verdict(told, {f"job-{number}": [1.0] for number in (0, 1, 3, 7)})
+    assert counts == {"jobs": 9, "completed": 2, "may have run": 1, "in doubt": 3, "lost": 1, "refused": 2}
+    assert [fault.partition(" ")[0] for fault in faults] == ["job-3", "job-4", "job-5", "job-7", "job-8"]
