@@ -146,8 +146,14 @@ def test_keep_is_one_word_for_queue_report_and_shared_files(minicluster: Command
 def test_refusals_of_create_come_first_and_leave_nothing(minicluster: Command, release: Release) -> None:
     write, usage = "write it as 10Gi, or 10Gi@CLASS", "; see `minicluster create --help`"
     refusals = {
-        ("-N", "4", "--max", "2"): (2, "-N 4 is more than --max 2: lower it, or give a larger --max"),
-        ("--autoscale",): (2, "--autoscale needs --max: give the most nodes that there may be"),
+        ("-N", "4", "--max", "2"): (
+            2,
+            "4 nodes are more than the maximum of 2: lower it, or raise the maximum",
+        ),
+        ("--autoscale",): (
+            2,
+            "autoscaling needs a maximum: give --max, max_nodes in Python, the most nodes that may be",
+        ),
         ("--keep", "much"): (2, f"Invalid value for '--keep': 'much' is not the size of a volume: {write}{usage}"),
         ("--memory", "much"): (2, ""),
         ("--memory", "10"): (2, f"Invalid value for '--memory': 10 is 10 bytes: did you mean 10Gi{usage}"),

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,10 +34,14 @@ def _environment(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def made(release: Release) -> Iterator[tuple[MiniCluster, Release]]:
+def made(release: Release, tmp_path: Path) -> Iterator[tuple[MiniCluster, Release]]:
     """A MiniCluster that the SDK made, and how the tests see it."""
-    values = {"size": 2, "maxSize": 3, "interactive": True, "containers": [{"image": "a", "environment": {"E": "😀"}}]}
-    with MiniCluster.create(release.name, release.namespace, tenant.values(values, release.world)) as cluster:
+    values = {"size": 2, "containers": [{"image": "a", "environment": {"E": "😀"}}]}
+    file = tmp_path / "values.json"
+    file.write_text('{"maxSize": 4, "interactive": true}')
+    options: Any = {"files": [str(file)], "sets": ["maxSize=3"], "wait": True}
+    every = tenant.values(values, release.world)
+    with MiniCluster.create(release.name, release.namespace, every, **options) as cluster:
         yield cluster, release
 
 

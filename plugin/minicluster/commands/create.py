@@ -1,7 +1,6 @@
 """``minicluster create``: a MiniCluster that stays, without a values file."""
 
 import shlex
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -9,7 +8,7 @@ import click
 from minicluster import streams
 from minicluster.commands import options
 from minicluster.commands.given_values import as_given
-from minicluster.errors import SpecError, UsageError
+from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.creation import create, remark, with_storage
 from minicluster.release.created import Created, Keep, read_keep, values_file
@@ -61,7 +60,6 @@ def command(*, namespace: str, context: str, no_wait: bool, timeout: float, prin
       minicluster create demo -N 1 --max 8 --autoscale --cpu 4 --memory 8Gi --gpus 1
       minicluster create demo -N 2 --print-values > values.yaml
     """
-    _check(asked["nodes"], asked["most"], asked["autoscales"], [*asked["files"], *asked["sets"]])
     kubernetes = Kubernetes(context, namespace)
     one = with_storage(kubernetes, Created(**asked))
     if print_values:
@@ -77,11 +75,3 @@ def _show(line: str) -> None:
     line, width = as_given(line), streams.width()
     words = shlex.split(line)
     click.echo(line if not width or len(line) <= width else f"{shlex.join(words[:3])} … {shlex.join(words[-2:])}")
-
-
-def _check(nodes: int | None, most: int | None, autoscales: bool, given: Sequence[str]) -> None:
-    """Raise UsageError for options that make no sense together; values that are given may have what lacks."""
-    if nodes and most and nodes > most:
-        raise UsageError(f"-N {nodes} is more than --max {most}: lower it, or give a larger --max")
-    if autoscales and not (most or given):
-        raise UsageError("--autoscale needs --max: give the most nodes that there may be")

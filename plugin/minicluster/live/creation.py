@@ -27,7 +27,8 @@ ROLE = {
 
 
 def with_storage(kubernetes: KubePort, asked: Created) -> Created:
-    """Return what is asked, with what its storage class offers. Raises StateError, AccessError."""
+    """Return what is asked, with what its storage class offers. Raises UsageError, StateError, AccessError."""
+    created.check(asked)
     if not asked.keep:
         return asked
     with refusals():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minicluster import yamlio
-from minicluster.errors import SpecError
+from minicluster.errors import SpecError, UsageError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.asked import (
@@ -61,6 +61,16 @@ class Created(AskedRelease):
     most: int | None = None  #: nodes
     autoscales: bool = False
     keep: Keep | None = None
+
+
+def check(asked: Created) -> None:
+    """Raise UsageError for what makes no sense together; values that are given may have what lacks."""
+    if asked.nodes and asked.most and asked.nodes > asked.most:
+        raise UsageError(
+            f"{asked.nodes} nodes are more than the maximum of {asked.most}: lower it, or raise the maximum"
+        )
+    if asked.autoscales and not (asked.most or asked.given or asked.values):
+        raise UsageError("autoscaling needs a maximum: give --max, max_nodes in Python, the most nodes that may be")
 
 
 def value_words(asked: Created) -> list[str]:

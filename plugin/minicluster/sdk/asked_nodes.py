@@ -1,6 +1,6 @@
 """What the SDK's `create` and `run` both ask of nodes, and how many nodes `scale` may ask for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from minicluster.sdk.exceptions import ArgumentError
@@ -14,6 +14,8 @@ class NodeOptions(TypedDict, total=False):
     cpu: str  #: of each node, a quantity: its request and its limit
     memory: str  #: of each node, a quantity: its request and its limit
     gpus: int  #: of each node: a limit of nvidia.com/gpu
+    files: Sequence[str]  #: values files, as Helm's ``--values`` takes them; they override ``values``
+    sets: Sequence[str]  #: ``KEY=VALUE``, as Helm's ``--set`` takes it; they override all else
 
 
 def refuse_unknown(what: str, options: Mapping[str, object], known: type) -> None:

@@ -66,17 +66,21 @@ class MiniCluster(Pictured):
         *,
         context: str = "",
         chart: str = "",
+        wait: bool = False,
+        timeout: float | None = 600,
         progress: Say | None = None,
         **options: Unpack[CreateOptions],
     ) -> Self:
         """Install a release of the chart with Helm, and return at once: the pods start, and jobs wait for them.
 
         ``values`` are those of the chart (docs/reference/values.md); ``options`` override them, see CreateOptions.
-        ``chart`` replaces the chart in this package. Raises ReleaseError, ArgumentError.
+        ``chart`` replaces the chart in this package. With ``wait`` return at the quorum, for which there are
+        ``timeout`` seconds. Raises ReleaseError, ArgumentError; EndedError, WaitTimeoutError: the release stays then.
         """
+        seconds = (math.inf if timeout is None else timeout) if wait else None
         with translated():
             kube = settled(context, namespace)
-            release.install(kube, release.asked_for(name, values or {}, chart, options), aloud(progress))
+            release.install(kube, release.asked_for(name, values or {}, chart, options), seconds, aloud(progress))
         return cls(kube, name, is_own=True)
 
     @classmethod

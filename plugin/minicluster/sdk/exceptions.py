@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from minicluster import errors, lines
 from minicluster.errors import MiniClusterError
@@ -80,9 +81,9 @@ class JobFailed(JobError):  # noqa: N818 - what happened
         super().__init__(f"job {job.id} {job.reason}" + (f": {last}" if last and is_new else ""))
         self.job = job
 
-    def __reduce__(self) -> tuple[type[JobFailed], tuple[FinishedJob]]:
-        """Let it be pickled."""
-        return JobFailed, (self.job,)
+    def __reduce__(self) -> tuple[type[JobFailed], tuple[FinishedJob], dict[str, Any]]:
+        """Let it be pickled, with what a program has added to it."""
+        return type(self), (self.job,), self.__dict__
 
     @property
     def exit_code(self) -> int:

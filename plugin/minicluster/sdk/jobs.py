@@ -2,7 +2,7 @@
 
 import shlex
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures._base import PENDING
 from dataclasses import dataclass
@@ -107,9 +107,10 @@ def _check(options: JobOptions) -> None:
 class JobFuture(Future[FinishedJob]):
     """The future of a job. Its result is a FinishedJob; it raises JobFailed when the job fails.
 
-    It is a `concurrent.futures.Future`, so ``as_completed``, ``wait`` and callbacks work. Output comes when the job
-    ends, and stays in memory. A client that was cut off learns at its return how its jobs have ended, also those that
-    Flux has forgotten: exit code and reason are right then, and the output is a line that says that it is gone.
+    It is a `concurrent.futures.Future`, so ``as_completed``, ``wait`` and callbacks work, and it can be awaited. Output
+    comes when the job ends, and stays in memory. A client that was cut off learns at its return how its jobs have
+    ended, also those that Flux has forgotten: exit code and reason are right then, and the output is a line that says
+    that it is gone.
     """
 
     def __init__(self, cancel_job: Callable[[], None]) -> None:
@@ -148,6 +149,12 @@ class JobFuture(Future[FinishedJob]):
         if not self._id:
             self.result(0)
         return self._id
+
+    def __await__(self) -> Generator[Any, None, FinishedJob]:
+        """Wait for the result in a coroutine; a cancelled task cancels the job."""
+        import asyncio  # noqa: PLC0415 - few programs need it
+
+        return asyncio.wrap_future(self).__await__()
 
     def running(self) -> bool:
         """Tell whether the job runs."""

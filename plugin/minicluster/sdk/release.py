@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CreateOptions(NodeOptions, total=False):
-    """The options of `MiniCluster.create`, which ``minicluster create`` has too, besides those of NodeOptions."""
+    """The options of `MiniCluster.create`, besides those of NodeOptions: all that ``minicluster create`` has."""
 
     max_nodes: int  #: that it can have later
     autoscale: bool  #: from ``nodes`` to ``max_nodes``, as the queue needs them
@@ -34,12 +34,15 @@ def asked_for(release: str, values: Mapping[str, Any], chart: str, options: Crea
     return Created(name=release, values=values, chart=chart, **own, **nodes)  # type: ignore[arg-type]
 
 
-def install(kube: KubePort, asked: "Created", progress: Say) -> None:
-    """Install the chart. Raises ReleaseError, ToolError, StateError."""
+def install(kube: KubePort, asked: "Created", seconds: float | None, progress: Say) -> None:
+    """Install the chart, and with ``seconds`` wait for the quorum.
+
+    Raises ReleaseError, ToolError, StateError, UsageError; EndError, DeadlineError.
+    """
     from minicluster.live.creation import create, with_storage  # noqa: PLC0415
 
     check_post_renderer()
-    create(kube, with_storage(kube, asked), None, progress, progress)
+    create(kube, with_storage(kube, asked), seconds, progress, progress)
 
 
 def uninstall(kube: KubePort, release: str, seconds: float) -> None:

@@ -1,5 +1,6 @@
 """The SDK without its sessions: errors, logs, port forwarding, and its import."""
 
+import copy
 import pickle
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_kube import FakeKube, Then
+from minicluster import sdk
 from minicluster.cluster.hosts import lead_of
 from minicluster.errors import MiniClusterError, RefusedError
 from minicluster.live import logs
@@ -33,8 +35,21 @@ def test_each_sdk_error_is_a_documented_minicluster_error():
     found = [one for one in vars(exceptions).values() if isinstance(one, type) and issubclass(one, exceptions.SdkError)]
     assert len(found) > 10
     assert all(issubclass(one, MiniClusterError) and one.__name__ in exceptions.__doc__ for one in found)
-    error = pickle.loads(pickle.dumps(JobFailed(FinishedJob("f1", 3, (("stdout", "x"),), "failed with exit code 3"))))
-    assert (str(error), error.exit_code, error.output) == ("job f1 failed with exit code 3", 3, "x")
+
+
+#: What makes each error that takes more than a message
+MAKES = {ApiError: ("no", 403), JobFailed: (FinishedJob("f1", 3, (("stdout", "x"),), "failed with exit code 3"),)}
+ERRORS = [one for name in sdk.__all__ if isinstance(one := getattr(sdk, name), type) and issubclass(one, Exception)]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize("kind", ERRORS)
+def test_an_error_of_the_sdk_reaches_another_process_whole(kind: Any, copied: Any):
+    error = kind(*MAKES.get(kind, ("why",)))
+    error.add_note("of a user")
+    found = copied(error)
+    assert found is not error
+    assert (type(found), str(found), vars(found)) == (kind, str(error), vars(error))
 
 
 CONTAINERS = [{"name": "mini", "env": [{"name": "MINICLUSTER_HOME", "value": "/mnt/flux"}]}]

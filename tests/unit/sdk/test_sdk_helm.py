@@ -1,5 +1,6 @@
 """The SDK's scaling and releases, and the types of the programs in its documentation."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -8,8 +9,18 @@ from typing import Any
 
 import pytest
 from fake_kube import FakeChannel, FakeKube
+from minicluster.commands import create
 from minicluster.errors import END
-from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, SdkError, release
+from minicluster.sdk import (
+    ArgumentError,
+    CreateOptions,
+    EndedError,
+    MiniCluster,
+    ReleaseError,
+    SdkError,
+    WaitTimeoutError,
+    release,
+)
 from minicluster.sdk.exceptions import translated
 from minicluster.tool import CommandError
 from status_samples import job, pod
@@ -104,7 +115,7 @@ def test_a_release_error_leaves_out_the_words_of_helm() -> None:
     kube = lab()
     kube.has["helm"] = CommandError("helm install", f"FAILED: YAML parse error on minicluster: no{END}: error")
     with pytest.raises(ReleaseError, match=r"^no$"), translated():
-        release.install(kube, release.asked_for("mini", {}, "", {}), print)
+        release.install(kube, release.asked_for("mini", {}, "", {}), None, print)
 
 
 def test_create_has_the_words_of_the_command() -> None:
@@ -113,9 +124,9 @@ def test_create_has_the_words_of_the_command() -> None:
         {"metadata": {"name": "disks"}, "provisioner": "ebs.csi.aws.com"},
         {"metadata": {"name": "far"}, "provisioner": "nfs.csi.k8s.io"},
     ]
-    options = {"image": "a:b", "nodes": 2, "max_nodes": 4, "autoscale": True, "keep": "1Gi@disks"}
+    options: Any = {"image": "a:b", "nodes": 2, "max_nodes": 4, "autoscale": True, "keep": "1Gi@disks"}
     values = {"containers": [{}, {"runFlux": True}], "tasks": 3}
-    release.install(kube, release.asked_for("mini", values, "", options), told.append)
+    release.install(kube, release.asked_for("mini", values, "", options), None, told.append)
     [words] = kube.helms
     assert (words[:2], words[3:5], words[-2:]) == (
         ("install", "mini"),
@@ -134,16 +145,45 @@ def test_create_has_the_words_of_the_command() -> None:
     assert told[1].startswith("the storage class disks (ebs.csi.aws.com) has volumes for one Kubernetes node at a time")
 
 
+#: What `minicluster create` calls in another way, and what it prints in place of making anything
+OTHER_NAMES = {"most": "max_nodes", "autoscales": "autoscale", "no_wait": "wait"}
+PRINTED = {"print_values"}
+
+
+def test_create_has_all_that_the_command_has() -> None:
+    found = {OTHER_NAMES.get(str(each.name), each.name) for each in create.command.params} - PRINTED
+    parameters = {*inspect.signature(MiniCluster.create).parameters} - {"options", "values", "chart", "progress"}
+    assert parameters | {*CreateOptions.__annotations__} == found
+
+
+def test_create_may_wait_for_the_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = lab()
+    told: list[str] = []
+    monkeypatch.setattr("minicluster.sdk.cluster.settled", lambda *_: kube)
+    MiniCluster.create("mini", image="a", progress=told.append)
+    assert len(told) == 1
+    MiniCluster.create("mini", image="a", wait=True, timeout=10, progress=told.append)
+    assert told[2:] == ["mini: Running: `minicluster status mini` shows it"]
+    kube.has["pods"] = []
+    with pytest.raises(WaitTimeoutError, match=r"gave up after 0.1 s.*; the release stays: `minicluster delete mini`"):
+        MiniCluster.create("mini", image="a", wait=True, timeout=0.1)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max": 3}, "max is not an option of create: give one of image, nodes, cpu, memory, gpus, max_nodes, "),
+        ({"max": 3}, "max is not an option of create: give one of image, nodes, cpu, memory, gpus, files, sets"),
+        (
+            {"nodes": 3, "max_nodes": 2},
+            "3 nodes are more than the maximum of 2: lower it, or raise the maximum",
+        ),
+        ({"autoscale": True}, "autoscaling needs a maximum: give --max, max_nodes in Python, the most nodes that may "),
         ({"keep": "ten"}, "'ten' is not the size of a volume: write it as 10Gi, or 10Gi@CLASS"),
     ],
 )
 def test_create_refuses_an_option_that_it_does_not_have(options: Any, message: str) -> None:
     with pytest.raises(SdkError, match=re.escape(message)), translated():
-        release.asked_for("mini", {}, "", options)
+        release.install(lab(), release.asked_for("mini", {}, "", options), None, print)
 
 
 def test_the_programs_in_the_sdk_documentation_pass_the_type_check(tmp_path):
