@@ -1,4 +1,4 @@
-"""How long Kubernetes, or a lead, has not answered."""
+"""How long Kubernetes, or a lead, has not answered; the times of a machine that may sleep meanwhile."""
 
 import re
 import time
@@ -46,3 +46,16 @@ class Outage:
         if self._since is None:
             self._since = now
         return now - self._since <= seconds
+
+
+class Age:
+    """How long ago something was: while a laptop sleeps, the monotonic clock stands, and only the other one goes on."""
+
+    def __init__(self) -> None:
+        """Begin now."""
+        self._begin = (time.monotonic(), time.time())
+
+    @property
+    def seconds(self) -> float:
+        """The most that it can be."""
+        return max(time.monotonic() - self._begin[0], time.time() - self._begin[1])

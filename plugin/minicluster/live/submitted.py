@@ -3,7 +3,6 @@
 import json
 import signal
 import sys
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from minicluster.live.piped import CutError, Ours, Written
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.reconnection import Reconnection
 from minicluster.live.run import run
+from minicluster.outage import Age
 from minicluster.plurals import counted
 from minicluster.signals import handle_signals
 from minicluster.streams import Say
@@ -63,7 +63,7 @@ class _Following:
         self._kubernetes = Kubernetes(kubernetes.context, kubernetes.namespace, is_apart=True)
         self._lead, self._stdin, self._written, self._say = lead, Input(), Written(), say
         self._name, self._again = lead.cluster, Reconnection(self._kubernetes, lead.cluster, say)
-        self._key, self._begin, self._was_told = f"key-{uuid.uuid4().hex}", time.monotonic(), False
+        self._key, self._age, self._was_told = f"key-{uuid.uuid4().hex}", Age(), False
 
     def run(self, words: Sequence[str]) -> int:
         """Run it, and attach to its job again whenever the connection breaks, or the lead is replaced."""
@@ -158,8 +158,8 @@ class _Following:
 
     def _ask(self, action: str, lead: Lead | None = None) -> dict[str, Any]:
         """Ask the lead for the job. Raises what `ask` raises."""
-        lead, age = lead or self._lead, time.monotonic() - self._begin
-        words = program_words(lead, self._key, f"{age:.1f}", action)
+        lead = lead or self._lead
+        words = program_words(lead, self._key, f"{self._age.seconds:.1f}", action)
         found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
         return found
 

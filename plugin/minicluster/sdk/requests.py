@@ -1,11 +1,11 @@
 """Requests to remote.py: each knows its message, also after a lost connection, and reads its replies."""
 
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from minicluster.outage import Age
 from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
 from minicluster.sdk.finished import finished
 from minicluster.sdk.jobs import Job, JobFuture
@@ -89,14 +89,14 @@ class Submission:
         self.key = uuid.uuid4().hex
         self.future = future
         self._job, self._name = job, ""
-        self._sent_at: float | None = None
+        self._sent: Age | None = None
         self._is_dropped = False
 
     @property
     def is_owed(self) -> bool:
         """Whether Flux may not have the job, or may not know that it is cancelled."""
         if self.future.cancelled():
-            return self._sent_at is not None and not self._is_dropped
+            return self._sent is not None and not self._is_dropped
         return not self.future.done() and not self._name
 
     @property
@@ -106,13 +106,13 @@ class Submission:
 
     def message(self) -> Message | None:
         """Return the message: submit the job, look for it if its id is unknown, or follow or cancel it by its id."""
-        is_cancelled, again, now = self.future.cancelled(), self._sent_at is not None, time.monotonic()
+        is_cancelled, again = self.future.cancelled(), self._sent is not None
         if is_cancelled and not again:
             return None
-        self._sent_at = self._sent_at or now
+        self._sent = self._sent or Age()
         if self._name:
             return {"key": self.key, ("cancel" if is_cancelled else "watch"): self._name, "again": True}
-        age = now - self._sent_at
+        age = self._sent.seconds if again else 0
         return {"key": self.key, "submit": self._job, "again": again, "drop": is_cancelled, "age": age}
 
     def cancellation(self) -> list[Message]:

@@ -29,6 +29,7 @@ python)
   esac ;;
 esac
 """
+FOUND = '{"id": "f1", "cancelled": false, "input": [0, true]}'
 CUT_INPUT = '{"id": "f1", "cancelled": false, "input": [2, true]}'
 
 
@@ -41,8 +42,8 @@ def kubectl(tmp_path: Path) -> Kubectl:
     return made
 
 
-def cut(kubectl: Kubectl, *words: str, job: str = "{}", times: int = 1, stdin: str = "") -> Done:
-    """Run a command whose connection breaks as soon as its job has printed something."""
+def cut(kubectl: Kubectl, *words: str, job: str = "{}", times: int = 1, stdin: str = "", keeps: bool = False) -> Done:
+    """Run a command whose connection breaks as soon as its job has printed something, which a file tells."""
     folder = kubectl.folder
     (folder / "job").write_text(job)
     with kubectl.start(*words) as process:
@@ -51,7 +52,8 @@ def cut(kubectl: Kubectl, *words: str, job: str = "{}", times: int = 1, stdin: s
         process.stdin.flush()
         for _ in range(times):
             until((folder / "printed").exists)
-            (folder / "printed").unlink()
+            if not keeps:
+                (folder / "printed").unlink()
             (folder / "cut").touch()
             until(lambda: not (folder / "cut").exists())
         (folder / "go").touch()
@@ -77,6 +79,22 @@ def test_flux_run_attaches_to_its_job_again(kubectl: Kubectl, times: int, is_rea
 def test_flux_run_whose_job_was_not_submitted_runs_again(kubectl: Kubectl) -> None:
     assert cut(kubectl, "flux", "mini", "--", "run", "x", job="{}").code == 3
     assert [line.split()[0] for line in (kubectl.folder / "words").read_text().splitlines()] == ["run", "python", "run"]
+
+
+#: The wall clock jumps when the machine wakes; the monotonic one stood
+SLEEP = """import time
+from pathlib import Path
+now = time.time
+time.time = lambda: now() + 3600 * Path({!r}, "printed").exists()
+"""
+
+
+def test_the_job_is_found_after_the_laptop_has_slept(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+    (kubectl.folder / "sitecustomize.py").write_text(SLEEP.format(str(kubectl.folder)))
+    monkeypatch.setenv("PYTHONPATH", str(kubectl.folder))
+    assert cut(kubectl, "flux", "mini", "--", "run", "x", job=FOUND, keeps=True).code == 3
+    asked = next(line for line in (kubectl.folder / "words").read_text().splitlines() if line.endswith("find"))
+    assert float(asked.split()[-2]) > 3600
 
 
 BROKEN = "error reading from error stream: next reader: read tcp 10.0.0.1:6443: read: connection reset by peer"
