@@ -5,6 +5,7 @@ import select
 import signal
 import stat
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -179,17 +180,21 @@ def read(source: IO[bytes]) -> bytes:
         raise UsageError(f"{name} can't be read: {error.strerror}") from None
 
 
-def write_file(path: Path, data: bytes, mode: int) -> None:
-    """Write a file with a mode; an existing file is replaced. Raises OutputError."""
+def write_file(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write a file with a mode; an existing file is replaced as a whole. Raises OutputError."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise OutputError(f"{path} exists and is not a regular file: give the path of a file")
+    new = ""
     try:
-        # not overwritten: others may be able to read the existing file
-        path.unlink(missing_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            os.fchmod(file.fileno(), mode)
+        # beside it: a full disk must not cost the file that is there, which others may be able to read, too
+        descriptor, new = tempfile.mkstemp(dir=path.parent, prefix=".minicluster-")
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)
             file.write(data)
+        Path(new).replace(path)
     except OSError as error:
+        if new:
+            Path(new).unlink(missing_ok=True)
         raise OutputError(f"{path} can't be written: {error.strerror}") from None
 
 

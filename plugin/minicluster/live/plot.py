@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from minicluster.live.results import replace_file
+from minicluster.streams import write_file
 
 
 def times(records: Sequence[Mapping[str, Any]]) -> dict[int, list[float]]:
@@ -39,4 +39,4 @@ def draw(records: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.legend(frameon=False)
     image = io.BytesIO()
     figure.savefig(image, format="png", dpi=150)
-    replace_file(path, image.getvalue())
+    write_file(path, image.getvalue())

@@ -13,6 +13,7 @@ import yaml
 from minicluster import yamlio
 from minicluster.errors import OutputError, UsageError
 from minicluster.live.table import left_at
+from minicluster.streams import write_file
 
 Record = dict[str, Any]
 VALUES_FILE, GIVEN_FILE = "values.yaml", "given.yaml"
@@ -69,16 +70,6 @@ def difference(old: Any, new: Any, path: str = "") -> str:
     return next(found for where, one, other in pairs if (found := difference(one, other, where)))
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file as a whole. Raises OutputError."""
-    try:
-        new = beside(path)
-        new.write_bytes(data)
-        new.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path} can't be written: {error.strerror}") from None
-
-
 def beside(path: Path) -> Path:
     """Return where a file is until it is complete."""
     return path.with_name(f"{path.name}.new")
@@ -114,8 +105,8 @@ class Results:
         for size, wanted in values.items():
             path = self._values(size)
             _make(path.parent)
-            replace_file(path, yamlio.dump(wanted, marker=False))
-            replace_file(path.with_name(GIVEN_FILE), yamlio.dump(given[size], marker=False))
+            write_file(path, yamlio.dump(wanted, marker=False))
+            write_file(path.with_name(GIVEN_FILE), yamlio.dump(given[size], marker=False))
 
     def record(self, size: int, iteration: int) -> Record | None:
         """Return the record of a run; None when it is not complete."""
@@ -129,12 +120,12 @@ class Results:
     def keep(self, found: Record) -> None:
         """Write the record of a run, and the table of all runs. Raises OutputError."""
         path = self._run(found["size"], found["iteration"]) / RECORD
-        replace_file(path, f"{json.dumps(found, indent=2)}\n".encode())
+        write_file(path, f"{json.dumps(found, indent=2)}\n".encode())
         self.keep_table()
 
     def keep_table(self) -> None:
         """Write the table of all runs. Raises OutputError."""
-        replace_file(self.folder / TABLE, table(self.records()).encode())
+        write_file(self.folder / TABLE, table(self.records()).encode())
 
     def records(self) -> list[Record]:
         """Return the complete records, by size and iteration."""

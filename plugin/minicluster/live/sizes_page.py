@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from minicluster.live.plot import times
-from minicluster.live.results import replace_file
+from minicluster.streams import write_file
 
 #: Pixels of each plot
 WIDTH_PIXELS, HEIGHT_PIXELS = 760, 300
@@ -64,4 +64,4 @@ def draw(records: Sequence[Mapping[str, Any]], path: Path) -> None:
             plot.line(list(by_size), ideal, line_dash="dashed", color="#777777", legend_label="ideal")
         plots.append(plot)
     page = file_html(column(*plots), INLINE, "runs by size")
-    replace_file(path, page.encode())
+    write_file(path, page.encode())

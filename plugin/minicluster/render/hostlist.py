@@ -88,7 +88,7 @@ def _parts(hostlist: str) -> list[str]:
     """Return the parts of a hostlist between its commas."""
     parts = re.findall(r"((?:[^,\[\]]|\[[^\[\]]*\])+)(?:,|$)", hostlist)
     if not parts or ",".join(parts) != hostlist:
-        raise SpecError(f"flux.bursting.hostlist is {hostlist}: it is not a hostlist; write it as proto-[0-3],other-0")
+        raise SpecError(f"{hostlist} is not a hostlist: write it as proto-[0-3],other-0")
     return parts
 
 
@@ -105,7 +105,7 @@ def _brackets(part: str) -> list[list[tuple[int, int, int]]]:
 def _range(ranges: str, part: str) -> tuple[int, int, int]:
     match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", part)
     if not match or int(match[2] or match[1]) < int(match[1]):
-        raise SpecError(f"flux.bursting.hostlist has [{ranges}]: {part or 'nothing'} is not a range; write it as 0-3")
+        raise SpecError(f"a hostlist has [{ranges}]: {part or 'nothing'} is not a range; write it as 0-3")
     return int(match[1]), int(match[2] or match[1]), len(match[1])
 
 

@@ -111,8 +111,6 @@ def test_a_folder_that_can_not_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="file/size-2 can't be made: Not a directory"):
         Results(tmp_path / "file").keep_values({2: VALUES}, {2: {}})
-    with pytest.raises(OutputError, match="none/a can't be written: No such file or directory"):
-        results.replace_file(tmp_path / "none" / "a", b"")
 
 
 def test_the_plot_has_the_runs_that_ended_with_0() -> None:
