@@ -5,7 +5,6 @@ import select
 import signal
 import stat
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -184,6 +183,8 @@ def write_file(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Write a file with a mode; an existing file is replaced as a whole. Raises OutputError."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise OutputError(f"{path} exists and is not a regular file: give the path of a file")
+    import tempfile  # noqa: PLC0415 - costs a post-render 5 ms
+
     new = ""
     try:
         # beside it: a full disk must not cost the file that is there, which others may be able to read, too
