@@ -2,6 +2,9 @@
 
 import re
 import time
+from collections.abc import Callable
+
+from minicluster.terminal import Told
 
 #: Seconds of an outage until a command gives up: the upgrade of a control plane takes minutes
 OUTAGE_SECONDS = 900.0
@@ -22,30 +25,28 @@ def is_of_outage(reason: str) -> bool:
 class Outage:
     """A time without an answer."""
 
-    def __init__(self) -> None:
-        """Begin with an answer."""
+    def __init__(self, say: Callable[[str], object] | None = None) -> None:
+        """Begin with an answer; ``say`` is told of each outage that begins."""
         self._since: float | None = None
+        self._say = say
 
     def end(self) -> None:
         """Note an answer."""
         self._since = None
 
     @property
-    def is_on(self) -> bool:
-        """Whether nothing has answered since a failure."""
-        return self._since is not None
-
-    @property
     def seconds(self) -> float:
         """The seconds since its first failure."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
-    def is_forgiven(self, seconds: float) -> bool:
-        """Note a failure. Return whether to try again: the first failure was at most ``seconds`` ago."""
+    def bears(self, why: str) -> bool:
+        """Note a failure. Return whether to try again: the first failure was at most OUTAGE_SECONDS ago."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        return now - self._since <= seconds
+            if self._say:
+                self._say(Told(f"{why}: trying again for {OUTAGE_SECONDS:g} s", "waits"))
+        return now - self._since <= OUTAGE_SECONDS
 
 
 class Age:

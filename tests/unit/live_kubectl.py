@@ -19,7 +19,7 @@ KUBECTL = r"""#!/bin/sh
 folder=${0%/*}
 printf '%s\n' "$*" >>"$folder/asked"
 case " $* " in
-*" --watch "*) while echo '{"type": "ERROR", "object": {}}'; do sleep 0.1; done 2>/dev/null ;;
+*" get "*" --watch "*) while echo '{"type": "ERROR", "object": {}}'; do sleep 0.1; done 2>/dev/null ;;
 *" get pods "*) name=pods ;;
 *" get job "*) name=job ;;
 *" get jobs "*) name=jobs ;;

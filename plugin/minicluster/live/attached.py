@@ -1,11 +1,60 @@
-"""What `flux job attach` needs to show a job as the `flux run` did that submitted it."""
+"""Runs commands of `flux job` that follow a job, again after a cut; they neither submit it nor end it."""
 
 from collections.abc import Sequence
+
+from minicluster.errors import StateError
+from minicluster.live.found_again import CLIENT_ATTRIBUTE, FoundAgain
+from minicluster.live.piped import CutError
+
+#: These commands, which print the same each time
+COMMANDS = ("attach", "eventlog", "status", "wait-event")
 
 #: Options of `flux run` that have no value: those of `flux job attach`, and the others
 ATTACH_FLAGS = {"l": "--label-io", "u": "--unbuffered"}
 RUN_FLAGS = {**ATTACH_FLAGS, "x": "--exclusive", "v": "--verbose", "h": "--help"}
 OTHER_RUN_FLAGS = {"--dry-run", "--quiet", "--list-plugins", "--debug-emulate"}
+
+
+def attaches(words: Sequence[str]) -> bool:
+    """Return whether a flux command is one of COMMANDS."""
+    # what `--tail` prints is another part of the output each time
+    is_part = any(word.startswith("--tail") for word in words)
+    return len(words) > 2 and words[0] == "job" and words[1] in COMMANDS and not is_part
+
+
+class Attached(FoundAgain):
+    """A command of `flux job`."""
+
+    def run(self, words: Sequence[str]) -> int:
+        """Return its exit code. Raises CutError, StateError."""
+        return self.attach(words)
+
+    def attach(self, words: Sequence[str]) -> int:
+        """Do the same for a command that may follow another one."""
+        is_attach, line, place = words[1] == "attach", words, 0
+        if is_attach:
+            self._job = words[-1]
+        while True:
+            # the words have our key, by which the lead ends a command that would read on
+            key = ("env", f"{CLIENT_ATTRIBUTE}={self._key}") if is_attach else ()
+            try:
+                return self._run((*key, *self._lead.flux_words(*line)), place)
+            except CutError as cut:
+                former, job = (
+                    self._lead.uid,
+                    self._find(cut, "find", *(line[-1:] if is_attach else ()), may_run_twice=True),
+                )
+                if cut.code_of_pod is not None and former == self._lead.uid:
+                    return cut.code_of_pod
+            if "exit_code" in job:
+                return self._ended(job)
+            if job:
+                place = self._place(job)
+                # the end of the input can't be sent twice
+                line = (*words[:-1], *(("--read-only",) if job["input"][1] else ()), job["id"])
+            elif is_attach:
+                raise StateError(f"job {words[-1]} is lost: the lead was replaced, and its queue was not kept")
+            self._written.again()
 
 
 def attach_options(words: Sequence[str]) -> list[str]:

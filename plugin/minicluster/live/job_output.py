@@ -5,7 +5,7 @@ from minicluster.lead.ask import program_words
 from minicluster.lead.program import first_line
 from minicluster.live.piped import CutError, Written
 from minicluster.live.ready import find_ready_lead
-from minicluster.live.reconnection import Reconnection
+from minicluster.live.reconnection import Reconnection, job_goes_on
 from minicluster.live.run import run_program
 from minicluster.streams import Say
 
@@ -16,9 +16,10 @@ def show_output(kubernetes: Kubernetes, name: str, job: str, say: Say, *, follow
     When the connection breaks, it goes on where it was.
     """
     lead = find_ready_lead(kubernetes, name, say, waits=waits)
-    written, again = Written(), Reconnection(kubernetes, lead.cluster, say)
+    written, name = Written(), lead.cluster
+    again = Reconnection(kubernetes, name, say, lambda: job_goes_on(name, job, f"output {name} {job} -f"))
     while True:
-        words = program_words(lead, lead.cluster, job, *(["follow"] if follows else []))
+        words = program_words(lead, name, job, *(["follow"] if follows else []))
         try:
             return run_program(kubernetes, lead, words, first_line("printed"), written)
         except CutError as cut:

@@ -69,9 +69,14 @@ def run(kubernetes: Kubernetes, node: Node, words: Sequence[str], ours: Ours | N
     Raises CutError when the connection breaks, and StateError when it can't be run.
     """
     ours = ours or Ours(Input())
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if is_on_terminal():
         return _Terminal(kubernetes, node, ours.told).run(words)
     return _piped(kubernetes, node, words, ours)
+
+
+def is_on_terminal() -> bool:
+    """Return whether the commands have a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def run_program(

@@ -15,7 +15,7 @@ from minicluster.live.reported import Row, ask_jobs
 from minicluster.live.start_watch import StartWatch
 from minicluster.live.telling import ended
 from minicluster.live.wait import is_ready, look_for
-from minicluster.outage import OUTAGE_SECONDS, Outage
+from minicluster.outage import Outage
 from minicluster.streams import Say
 
 #: Runs a command with one stream for its output and its errors: those of kubectl stay apart
@@ -40,7 +40,7 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
         _check_time(cluster)
         raise StateError(f"the job of {cluster.name} can't be submitted: {error.reason}") from None
     # as the report has it, whatever the locale of the lead
-    name, outage = said.strip().replace("ƒ", "f"), Outage()
+    name, outage = said.strip().replace("ƒ", "f"), Outage(say)
     while True:
         _copy(cluster, lead, name, output)
         _check_time(cluster)
@@ -50,9 +50,7 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
         except LateError:
             _check_time(cluster)
         except SilentError as error:
-            if not outage.is_on:
-                say(f"{error.reason}: trying again for {OUTAGE_SECONDS:g} s")
-            if not outage.is_forgiven(OUTAGE_SECONDS):
+            if not outage.bears(error.reason):
                 raise StateError(f"{error.reason}: {GOES_ON}") from None
         else:
             outage.end()

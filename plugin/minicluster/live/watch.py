@@ -12,9 +12,8 @@ from minicluster.cluster.node import Node, read_node
 from minicluster.errors import DeadlineError, KubernetesError, RefusedError
 from minicluster.kube.port import WATCH_SECONDS, KubePort, Object
 from minicluster.live.lookup import Cluster, refusals
-from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
+from minicluster.outage import RETRY_SECONDS, Outage
 from minicluster.streams import Say
-from minicluster.terminal import Told
 
 Seen = TypeVar("Seen")
 
@@ -36,10 +35,10 @@ def looks_at(cluster: Cluster, host: Host, say: Say) -> Iterator[tuple[Object, N
 def _looks(
     cluster: Cluster, host: Host, read: Callable[[Object], Seen], say: Say, every: float
 ) -> Iterator[tuple[Object, Seen]]:
-    kubernetes, outage = cluster.kubernetes, Outage()
+    kubernetes, outage = cluster.kubernetes, Outage(say)
     while True:
         begin = time.monotonic()
-        with refusals(), _bridged(outage, kubernetes, say):
+        with refusals(), _bridged(outage, kubernetes):
             for job, pods in kubernetes.sights(host.job, host.labels, every):
                 # the end of a Job may be told before that of its pods
                 node = read(kubernetes.select("pods", host.labels) if end_of(host.job, job) else pods)
@@ -53,15 +52,12 @@ def _looks(
 
 
 @contextmanager
-def _bridged(outage: Outage, kubernetes: KubePort, say: Say) -> Iterator[None]:
+def _bridged(outage: Outage, kubernetes: KubePort) -> Iterator[None]:
     """Ignore errors while Kubernetes is away. Raises KubernetesError for a refusal, or after OUTAGE_SECONDS."""
     try:
         yield
     except KubernetesError as error:
         if kubernetes.is_late:
             return  # the deadline cut it off
-        is_refusal = isinstance(error, RefusedError)
-        if not outage.is_on and not is_refusal:
-            say(Told(f"{error.reason}: trying again for {OUTAGE_SECONDS:g} s", "waits"))
-        if is_refusal or not outage.is_forgiven(OUTAGE_SECONDS):
+        if isinstance(error, RefusedError) or not outage.bears(error.reason):
             raise

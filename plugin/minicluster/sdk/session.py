@@ -156,7 +156,7 @@ class Session:
                     self.problem, self._has_told = "", False
                     self._converse(conversation)
             except MiniClusterError as error:
-                if not (self._may_pass(error) and outage.is_forgiven(OUTAGE_SECONDS)):
+                if not (self._may_pass(error) and outage.bears(str(error))):
                     self._fail(meant(error))
                     outage.end()
                 self._tell(outage, error)

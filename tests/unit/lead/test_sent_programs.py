@@ -25,7 +25,7 @@ from minicluster.pod import without_comments
             ["unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "copies"],
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
-        ("mine", ["history", "output_events", "begun"]),
+        ("mine", ["history", "output_events", "begun", "saved", "offers", "state", "job_record", "copies"]),
         (
             "observe",
             ["history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"],

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from live_kubectl import Kubectl
+from live_kubectl import Kubectl, say
 from minicluster.live.attached import attach_options
 from minicluster.live.kubectl_words import KubectlWords
 from minicluster.live.piped import Written
@@ -24,7 +24,7 @@ batch) echo f1; touch printed; until [ -e go ]; do sleep 0.02; done ;;
 python)
   read -r program
   case $* in
-  *" find" | *" taken") cat job ;;
+  *" find"* | *" taken") cat job ;;
   *follow) prints ;;
   esac ;;
 esac
@@ -76,6 +76,68 @@ def test_flux_run_attaches_to_its_job_again(kubectl: Kubectl, times: int, is_rea
     assert [line for line in words if not line.startswith(("run", "python"))] == [attach] * times
 
 
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        ("attach -l f0", "attach -l --read-only f1"),
+        ("status f0 f2", "status f0 f2"),
+        ("wait-event f0 finish", "wait-event f0 finish"),
+        ("eventlog f0", "eventlog f0"),
+    ],
+)
+def test_a_command_that_follows_a_job_goes_on_with_the_one_that_runs_it_again(
+    kubectl: Kubectl, words: str, again: str
+) -> None:
+    found = "{}" if words == again else FOUND
+    assert cut(kubectl, "flux", "mini", "--", "job", *words.split(), job=found) == Done(3, "a\nb\nc\n", "err\n")
+    asked = (kubectl.folder / "words").read_text().splitlines()
+    assert [line for line in asked if line.startswith("job")] == [f"job {words}", f"job {again}"]
+
+
+@pytest.mark.parametrize(("option", "again"), [("--watch", "job attach --read-only f1"), ("--wait", "job status f1")])
+def test_a_submission_that_waits_goes_on_with_its_job(kubectl: Kubectl, option: str, again: str) -> None:
+    taken = '{"ids": ["f1"], "id": "f1", "input": [0, false]}'
+    assert cut(kubectl, "flux", "mini", "--", "batch", option, "x.sh", job=taken) == Done(3, "f1\na\nb\nc\n", "err\n")
+    assert (kubectl.folder / "words").read_text().splitlines()[-1] == again
+
+
+def test_a_job_that_is_attached_to_is_lost_with_its_lead(kubectl: Kubectl) -> None:
+    done = cut(kubectl, "flux", "mini", "--", "job", "attach", "f1", job='{"lost": true}')
+    why = "job f1 is lost: the lead was replaced, and its queue was not kept"
+    assert done == Done(1, "a\nb", f"err\nminicluster: {why}\n")
+
+
+#: No time for an outage
+HASTY = "import minicluster.outage\nminicluster.outage.OUTAGE_SECONDS = 0\n"
+AWAY = "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?"
+
+
+@pytest.mark.parametrize(
+    ("words", "job", "shows"),
+    [
+        ("output mini f1 -f", "f1", "`minicluster output mini f1 -f` shows its output"),
+        ("flux mini -- job attach f1", "f1", "`minicluster flux mini -- job attach f1` shows its output"),
+        ("flux mini -- run x", "", ""),
+    ],
+)
+def test_a_job_that_can_not_be_followed_any_more_goes_on_and_a_line_says_how_to_end_it(
+    kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, words: str, job: str, shows: str
+) -> None:
+    (kubectl.folder / "sitecustomize.py").write_text(HASTY)
+    monkeypatch.setenv("PYTHONPATH", str(kubectl.folder))
+    with kubectl.start(*words.split()) as process:
+        assert process.stderr
+        assert process.stdout
+        begin = process.stdout.read(3), process.stderr.readline()
+        kubectl.has(pods=AWAY)
+        (kubectl.folder / "cut").touch()
+        out, err = process.communicate(timeout=60)
+    way = f"job f1 goes on: {shows}" if job else "what was submitted goes on: `minicluster flux mini -- jobs` shows it"
+    end = f"`minicluster flux mini -- cancel {job or 'ID'}` ends it"
+    said = [f"{AWAY}: trying again for 0 s", f"{AWAY}: {way}, {end}"]
+    assert (begin, Done(process.returncode, out, err)) == (("a\nb", "err\n"), Done(1, "", say(*said)))
+
+
 def test_flux_run_whose_job_was_not_submitted_runs_again(kubectl: Kubectl) -> None:
     assert cut(kubectl, "flux", "mini", "--", "run", "x", job="{}").code == 3
     assert [line.split()[0] for line in (kubectl.folder / "words").read_text().splitlines()] == ["run", "python", "run"]
@@ -89,7 +151,7 @@ time.time = lambda: now() + 3600 * Path({!r}, "printed").exists()
 """
 
 
-def test_the_job_is_found_after_the_laptop_has_slept(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_found_after_the_laptop_has_slept(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     (kubectl.folder / "sitecustomize.py").write_text(SLEEP.format(str(kubectl.folder)))
     monkeypatch.setenv("PYTHONPATH", str(kubectl.folder))
     assert cut(kubectl, "flux", "mini", "--", "run", "x", job=FOUND, keeps=True).code == 3
@@ -134,18 +196,8 @@ def test_what_was_lost_with_its_queue_runs_again_only_if_it_may(
             ["f1", "f2"],
             Done(1, "f1\nf2\n", f"minicluster: {BROKEN}: Flux has taken 2 jobs, and perhaps not all: look at them\n"),
         ),
-        (
-            ["--wait", "x.sh"],
-            ["f1"],
-            Done(
-                1,
-                "f1\n",
-                f"minicluster: {BROKEN}: job f1 goes on: `minicluster flux mini -- job attach f1` shows its output, "
-                "`minicluster flux mini -- cancel f1` ends it\n",
-            ),
-        ),
     ],
-    ids=["taken", "not taken", "several", "waits"],
+    ids=["taken", "not taken", "several"],
 )
 def test_a_job_is_submitted_once_though_the_connection_broke(
     kubectl: Kubectl, words: list[str], ids: list[str], expected: Done

@@ -171,15 +171,15 @@ def test_wait_tries_again_after_an_outage_but_not_after_a_refusal(kubectl: Kubec
 
 def test_each_outage_has_a_time_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    outage, kubernetes = Outage(), Kubernetes()
+    outage, kubernetes = Outage(said.append), Kubernetes()
     for now in (0.0, 899.0, 901.0):
         monkeypatch.setattr("time.monotonic", lambda now=now: now)
         if now == 901.0:
             outage.end()
-        with watch._bridged(outage, kubernetes, said.append):
+        with watch._bridged(outage, kubernetes):
             raise AwayError("kubectl get: away", "away")
     monkeypatch.setattr("time.monotonic", lambda: 1802.0)
-    with pytest.raises(AwayError), watch._bridged(outage, kubernetes, said.append):
+    with pytest.raises(AwayError), watch._bridged(outage, kubernetes):
         raise AwayError("kubectl get: away", "away")
     assert said == ["away: trying again for 900 s"] * 2
 

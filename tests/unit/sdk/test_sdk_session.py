@@ -363,7 +363,7 @@ def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, mo
     future = client.submit("true")
     lead.begin().next()
     assert client.leads.asked == 4
-    monkeypatch.setattr(session, "OUTAGE_SECONDS", -1)
+    monkeypatch.setattr("minicluster.outage.OUTAGE_SECONDS", -1)
     client.leads.come(AwayError("no server"))
     lead.break_off(1, b"usage\nflux: no broker\n")
     assert str(future.exception(10)) in ("the lead's program ended: usage flux: no broker", "no server")

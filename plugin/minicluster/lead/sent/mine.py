@@ -1,7 +1,8 @@
-"""mine.py KEY AGE stop|cancel|find|taken: finds or cancels what `minicluster flux` has submitted with a key.
+"""mine.py KEY AGE stop|cancel|find|taken [JOB]: finds or cancels what `minicluster flux` has submitted with a key.
 
 AGE is the number of seconds since the command began. ``stop`` cancels the job if it waits, ``cancel`` also
 if it runs. ``find`` ends the command that has submitted it, whose client is gone: it would submit it later, or read on.
+``find`` of a JOB, by its id, is one that others have submitted, or the last that runs it again (requeue.py).
 ``taken`` does that too, and prints the ``ids`` of all its jobs, the oldest first.
 Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``input``, how many bytes of its input it got,
 and whether also the end; {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the ``exit_code``
@@ -22,6 +23,7 @@ from typing import Any, Iterator
 
 import flux
 from begun import is_younger
+from copies import copies_after
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
 from history import History, folder
 from output_events import data_of, events, lookup
@@ -46,6 +48,16 @@ def find(handle: Any, key: str, age: float, states: list[str]) -> Iterator[Any]:
         found = job_kvs_lookup(handle, job.id, keys=["jobspec"]) or {}
         if found.get("jobspec", {}).get("attributes", {}).get("user", {}).get(CLIENT_KEY) == key:
             yield job
+
+
+def named(handle: Any, name: str, age: float) -> Iterator[Any]:
+    """Yield the job with an id, or the last that runs it again, unless the queue is a new one. Raises OSError."""
+    if is_younger(handle, age):
+        return
+    number = int(JobID(name))
+    while copy := copies_after(handle, number).get(JobID(number).f58plain):
+        number = copy
+    yield from JobList(handle, attrs=["state"], ids=[number]).jobs()
 
 
 def recorded(key: str) -> Iterator[dict[str, Any]]:
@@ -95,21 +107,23 @@ def missing(handle: Any, age: float) -> dict[str, Any]:
     return {"lost": True} if is_younger(handle, age) else {}
 
 
-def main(key: str, age: str, action: str) -> dict[str, Any]:
+def main(key: str, age: str, action: str, name: str = "") -> dict[str, Any]:
     """Do the action, and return the object to print. Raises OSError."""
     handle = flux.Flux()
     states = ["pending", "running"]
     if action in ("find", "taken"):
         end_command(key)
         states.append("inactive")
-    listed = find(handle, key, float(age) + CLIENT_CLOCK_SECONDS, states)
+    listed = named(handle, name, float(age)) if name else find(handle, key, float(age) + CLIENT_CLOCK_SECONDS, states)
     if action == "taken":
         numbers = {int(job.id) for job in listed} | {int(job["number"]) for job in recorded(key)}
         ids = [str(JobID(number).f58) for number in sorted(numbers)]
         return {"ids": ids} if ids else missing(handle, float(age))
     job = next(listed, None)
     if job is None:
-        last = next(recorded(key), None) if action == "find" else None
+        last = None
+        if action == "find":
+            last = History(folder()).record(int(JobID(name))) if name else next(recorded(key), None)
         return {"id": last["id"], "exit_code": last["exit_code"]} if last else missing(handle, float(age))
     is_cancelled = job.state in WAITING if action == "stop" else action == "cancel"
     if is_cancelled:
