@@ -1,4 +1,4 @@
-"""What a run cost: CPU seconds by tier, and the costliest tests. Minutes say more of the machine than of the tests."""
+"""What a run cost: CPU seconds by tier, and the costliest files and tests. Minutes say more of the machine."""
 
 import os
 from collections import Counter
@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-COSTLIEST_TESTS = 10
+COSTLIEST_FILES, COSTLIEST_TESTS = 40, 10
 #: What runs beside the tests of a worker and ends with its last one
 SHARED = "control planes, and what else tests share"
 #: The name of a report's property
@@ -43,14 +43,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the figures, unless there are few tests."""
-    tiers, tests = Counter[str](), Counter[str]()
+    tiers, files, tests = Counter[str](), Counter[str](), Counter[str]()
     for report in chain.from_iterable(terminalreporter.stats.values()):
         tier, seconds = dict(getattr(report, "user_properties", ())).get(CPU_SECONDS, ("", 0))
         tiers[tier] += seconds
         if tier != SHARED:
             tests[report.nodeid] += seconds
+            files[report.nodeid.partition("::")[0]] += seconds
     if len(tests) > COSTLIEST_TESTS:
         terminalreporter.section(f"{tiers.total():.0f} CPU seconds")
-        for name, seconds in [*tiers.most_common(), *tests.most_common(COSTLIEST_TESTS)]:
+        costliest = files.most_common(COSTLIEST_FILES) + tests.most_common(COSTLIEST_TESTS)
+        for name, seconds in tiers.most_common() + costliest:
             if seconds:
                 terminalreporter.write_line(f"{seconds:7.1f}  {name}")
