@@ -178,7 +178,7 @@ FAILURES: dict[str, Failure] = {
     "quorum never": Failure(
         "Nodes don't join the lead",
         "Starting: waits for the quorum, 1 of 2 nodes are up: 1 runs and can't join: `minicluster logs demo "
-        "--node 1` says why, or a NetworkPolicy closes port 8050",
+        "--node 1` says why, or a NetworkPolicy closes the brokers' port, by default 8050",
         log="`<3>broker.err[0]: quorum delayed: waiting for …`",
         more="seen after a minute, in the log not with `logging.quiet`. With `minSize` the work starts with fewer "
         "nodes; [networks](../how-to/give-users-rights.md#networks)",

@@ -90,13 +90,15 @@ def _feeds_a_program() -> bool:
 @contextmanager
 def waiting() -> Iterator[None]:
     """Let the steps that are said meanwhile have one line of a terminal, which is gone afterwards."""
-    _Shown.waits += 1
+    with _Shown.lock:
+        _Shown.waits += 1
     try:
         yield
     finally:
-        _Shown.waits -= 1
-        if not _Shown.waits:
-            _clear()
+        with _Shown.lock:
+            _Shown.waits -= 1
+            if not _Shown.waits:
+                _clear()
 
 
 def _clear() -> None:

@@ -52,7 +52,7 @@ def held_up(groups: Iterable[GroupNodes], missing: Mapping[int, str], snapshot: 
     which = f"`minicluster logs {snapshot.name} --node {late[0]}`"
     return (
         f": {to_idset(late)} {'run' if len(late) > 1 else 'runs'} and can't join: {which} says why, or a NetworkPolicy "
-        "closes port 8050"
+        "closes the brokers' port, by default 8050"
     )
 
 

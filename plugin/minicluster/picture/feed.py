@@ -92,6 +92,7 @@ class Feed:
     def __init__(self, kube: KubePort, name: str) -> None:
         """Begin to feed the timeline of a MiniCluster, which is given by its own name."""
         self.lock, self.timeline = threading.Lock(), Timeline(name)
+        self._describing = threading.Lock()  # both threads do: what is newer comes last
         self._stop, self._look = threading.Event(), threading.Event()
         self._kube = kube.within(None, self._stop)
         self._near, self._far = socket.socketpair()
@@ -166,11 +167,12 @@ class Feed:
 
     def _describe(self) -> None:
         """Give the timeline the status by all that is known."""
-        if self._found is None:
-            return
-        found = described(self._found, self._status, self._silence, self.timeline.ahead_seconds)
-        with self.lock:
-            self.timeline.take_status(found, self._lacking)
+        with self._describing:
+            if self._found is None:
+                return
+            found = described(self._found, self._status, self._silence, self.timeline.ahead_seconds)
+            with self.lock:
+                self.timeline.take_status(found, self._lacking)
 
     # the lead -------------------------------------------------------------------------------------------------
 

@@ -144,7 +144,7 @@ def test_a_worker_is_late_only_a_minute_after_its_container_has_started() -> Non
         return str(show(job(size=2), [pod(0, STARTS), worker], (SETTINGS, flux(online="0", size=2)))["why"])
 
     assert "NetworkPolicy" not in why("2030-01-01T11:59:30Z")
-    assert why("2030-01-01T11:30:00Z").endswith("or a NetworkPolicy closes port 8050")
+    assert why("2030-01-01T11:30:00Z").endswith("or a NetworkPolicy closes the brokers' port, by default 8050")
 
 
 def test_the_check_of_an_earlier_pod_is_not_why_a_node_is_missing() -> None:
