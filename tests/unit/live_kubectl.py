@@ -14,6 +14,7 @@ from status_samples import RUNNING, STARTS, job, pod
 from support import Done, Process, front_door
 
 FORBIDDEN = 'Error from server (Forbidden): {0} is forbidden: User "u" cannot {1} resource "{0}" in the namespace "lab"'
+AWAY = "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?"
 #: `get` prints the file NAME, or the nth time NAME.n if it exists; a watch has an error each 0.1 s, so all is read anew
 KUBECTL = r"""#!/bin/sh
 folder=${0%/*}
@@ -97,7 +98,16 @@ class Kubectl:
     def environment(self) -> dict[str, str]:
         """The environment in which kubectl is the stand-in."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("HELM_")}
-        return {**kept, "PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
+        path = f"{self.folder}{os.pathsep}{os.environ['PATH']}"
+        return {**kept, "PATH": path, "PYTHONPATH": str(self.folder)}
+
+    def begin_with(self, text: str) -> None:
+        """Let what `start` starts begin with some Python."""
+        self._write("sitecustomize.py", text)
+
+    def bears_no_outage(self) -> None:
+        """Let what `start` starts have no time for an outage."""
+        self.begin_with("import minicluster.outage\nminicluster.outage.OUTAGE_SECONDS = 0\n")
 
     def start(self, *words: str, **how: Any) -> Process:
         """Start `minicluster`."""

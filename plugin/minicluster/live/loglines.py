@@ -23,20 +23,20 @@ class NewLines:
     """Finds what it has not seen before, by the times before the lines.
 
     Lines may have one time (CRI-O gives it to all that it reads at once), and a line of standard error may stand after
-    a later one of standard output. So the times only say where the last line of the reading before is.
+    a later one of standard output. So what is known is counted from the first line with the latest time: none before it
+    has that time, and a log that the kubelet has cut at its begin may still have it.
     """
 
     def __init__(self) -> None:
         """Know no line yet."""
         self._latest: Time = (b"", b"")
-        self._last: Time = (b"", b"")
-        self._count = 0  #: of lines in a row that have the time of the last one, which is among them
+        self._count = 0  #: of lines from the first one with that time on
         self._length = 0  #: of what is known of the last one
         self._notes: list[bytes] = []  #: that came after it
 
     def of(self, data: Iterable[bytes]) -> Iterator[LogPart]:
         """Yield what is new in a reading from the log's begin, which comes in parts of any size."""
-        old, notes = self._count, list(self._notes)
+        left, is_latest, notes = self._count, False, list(self._notes)
         begin, skip = b"", None  # bytes that are known of the line that has begun; None before its time is whole
         for part in _parts_of_lines(data):
             text = part
@@ -50,11 +50,12 @@ class NewLines:
                     yield from self._note(text, notes)
                     continue
                 text, time = text[found.end() :], (found[1], (found[2] or b"").ljust(9, b"0"))
-                if old and time <= self._latest:
-                    old -= time == self._last
-                    skip = sys.maxsize if old or time != self._last else self._length
+                if left and time <= self._latest:
+                    is_latest = is_latest or time == self._latest
+                    left -= is_latest
+                    skip = sys.maxsize if left else self._length
                 else:
-                    old, skip = 0, 0
+                    left, skip = 0, 0
                     notes.clear()
                     self._begin(time)
             if len(text) > skip:
@@ -65,8 +66,8 @@ class NewLines:
             yield from self._note(begin, notes)
 
     def _begin(self, time: Time) -> None:
-        self._count = self._count + 1 if time == self._last else 1
-        self._last, self._latest, self._length = time, max(time, self._latest), 0
+        self._count = 1 if time > self._latest else self._count + 1
+        self._latest, self._length = max(time, self._latest), 0
         self._notes.clear()
 
     def _note(self, text: bytes, known: list[bytes]) -> Iterator[LogPart]:

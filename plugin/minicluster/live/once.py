@@ -3,6 +3,7 @@
 import time
 
 from minicluster.cluster.lead import Lead, end_with
+from minicluster.errors import AccessError, AwayError, StateError
 from minicluster.kube.port import Object
 from minicluster.live.lead_log import LeadLog, Write
 from minicluster.live.lookup import Cluster
@@ -21,9 +22,11 @@ START_QUIET_SECONDS = 2.0
 def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) -> End:
     """Install a release, write its lead's log until the work has ended, remove it; return how the work ended.
 
-    With ``keeps`` a release whose work has ended stays; else it is removed, whatever is raised: DeadlineError at the
-    deadline, EndError for a lead that can't start, and for an end without an exit code; ToolError for a refusal.
+    With ``keeps`` a release whose work has ended stays, and so does one that can't be seen any more, as its work goes
+    on: that raises StateError. Else it is removed, whatever is raised: DeadlineError at the deadline, EndError for a
+    lead that can't start, and for an end without an exit code; ToolError for a refusal.
     """
+    goes_on = False
     try:
         cluster = release.install()
         job, lead = _follow_to_end(cluster, say, write)
@@ -33,10 +36,15 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
         assert how  # noqa: S101 - it was waited for
         end = end_of_work(cluster.name, how, lead)
         say(Told(end.text, "wrong" if end.code else "well"))
+    except AccessError as error:
+        goes_on = isinstance(error.cause, AwayError) and not release.has_ended
+        if goes_on:
+            raise StateError(f"{error.cause.reason}: {release.goes_on}") from None
+        raise
     finally:
         if release.has_ended and keeps:
             say(f"{release.asked.name} stays: {release.way_out}")
-        else:
+        elif not goes_on:
             release.remove()
     return end
 

@@ -121,3 +121,10 @@ class TemporaryRelease:
         """Return, in words, the command that removes it."""
         where = Where(self.kubernetes.namespace, self.kubernetes.asked_context)
         return f"`{completed(f'helm uninstall {self.asked.name}', where)}` removes it"
+
+    @property
+    def goes_on(self) -> str:
+        """Return what the user can do about work that goes on without this client."""
+        name = self.asked.name
+        logs = f"`minicluster logs {name} -f` shows its log"
+        return f"{name} goes on in {self.kubernetes}: {logs}, {self.way_out}"

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from live_kubectl import Kubectl, say
+from live_kubectl import AWAY, Kubectl, say
 from minicluster.live.attached import attach_options
 from minicluster.live.kubectl_words import KubectlWords
 from minicluster.live.piped import Written
@@ -107,11 +107,6 @@ def test_a_job_that_is_attached_to_is_lost_with_its_lead(kubectl: Kubectl) -> No
     assert done == Done(1, "a\nb", f"err\nminicluster: {why}\n")
 
 
-#: No time for an outage
-HASTY = "import minicluster.outage\nminicluster.outage.OUTAGE_SECONDS = 0\n"
-AWAY = "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?"
-
-
 @pytest.mark.parametrize(
     ("words", "job", "shows"),
     [
@@ -121,10 +116,9 @@ AWAY = "The connection to the server 10.0.0.1:6443 was refused - did you specify
     ],
 )
 def test_a_job_that_can_not_be_followed_any_more_goes_on_and_a_line_says_how_to_end_it(
-    kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, words: str, job: str, shows: str
+    kubectl: Kubectl, words: str, job: str, shows: str
 ) -> None:
-    (kubectl.folder / "sitecustomize.py").write_text(HASTY)
-    monkeypatch.setenv("PYTHONPATH", str(kubectl.folder))
+    kubectl.bears_no_outage()
     with kubectl.start(*words.split()) as process:
         assert process.stderr
         assert process.stdout
@@ -151,9 +145,8 @@ time.time = lambda: now() + 3600 * Path({!r}, "printed").exists()
 """
 
 
-def test_a_job_is_found_after_the_laptop_has_slept(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
-    (kubectl.folder / "sitecustomize.py").write_text(SLEEP.format(str(kubectl.folder)))
-    monkeypatch.setenv("PYTHONPATH", str(kubectl.folder))
+def test_a_job_is_found_after_the_laptop_has_slept(kubectl: Kubectl) -> None:
+    kubectl.begin_with(SLEEP.format(str(kubectl.folder)))
     assert cut(kubectl, "flux", "mini", "--", "run", "x", job=FOUND, keeps=True).code == 3
     asked = next(line for line in (kubectl.folder / "words").read_text().splitlines() if line.endswith("find"))
     assert float(asked.split()[-2]) > 3600

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_kubectl import FORBIDDEN, KUBECTL, Kubectl, lead, say
+from live_kubectl import AWAY, FORBIDDEN, KUBECTL, Kubectl, lead, say
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
@@ -120,6 +120,16 @@ def test_run_on_a_terminal_leaves_the_screen_to_the_work_between_its_waits(kubec
         (installed, "mini: Running"),
         (installed, "out", end, "removing mini"),
     ]
+
+
+def test_run_leaves_work_that_it_can_not_follow_any_more(kubectl: Kubectl) -> None:
+    ready = {"items": [lead(kubectl.folder)]}
+    kubectl.has(pods_1=ready, pods_2=ready, pods=AWAY)
+    kubectl.bears_no_outage()
+    why = f"{AWAY}: mini goes on in namespace lab: `minicluster logs mini -f -n lab` shows its log, {WAY_OUT}"
+    done = kubectl.run(*RUN, *WORK)
+    assert (done.code, done.err.splitlines()[-2:]) == (1, say(f"{AWAY}: trying again for 0 s", why).splitlines())
+    assert asked_helm(kubectl) == ["install"]
 
 
 def test_run_without_a_log_still_ends_with_the_code_of_the_work(kubectl: Kubectl) -> None:
