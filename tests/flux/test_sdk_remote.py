@@ -23,10 +23,12 @@ SECONDS = 60
 class Remote:
     """The program, as a client talks to it."""
 
-    def __init__(self, words: list[str], env: Mapping[str, str]) -> None:
+    def __init__(self, words: list[str], env: Mapping[str, str], kept: int = 16 << 20) -> None:
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
         self._rest = b""
-        self._write(program.first_line("remote"))
+        text = program.first_line("remote")
+        assert "KEPT_BYTES = 16 << 20" in text
+        self._write(text.replace("KEPT_BYTES = 16 << 20", f"KEPT_BYTES = {kept}"))
         self.version = self.reply()["ready"]
 
     def ask(self, key: str, **request: Any) -> None:
@@ -81,13 +83,13 @@ class Remote:
 
 
 @pytest.fixture
-def remote(flux_path: Path, tmp_path: Path) -> Iterator[Remote]:
+def remote(request: pytest.FixtureRequest, flux_path: Path, tmp_path: Path) -> Iterator[Remote]:
     flux = str(flux_path)
     (tmp_path / "minicluster").mkdir()
     for name, file in programs().items():
         (tmp_path / "minicluster" / name).symlink_to(file)
     words = [flux, "start", "--test-size=2", flux, "python", "-c", program.BOOT]
-    remote = Remote(words, {**os.environ, "MINICLUSTER_HOME": str(tmp_path)})
+    remote = Remote(words, {**os.environ, "MINICLUSTER_HOME": str(tmp_path)}, getattr(request, "param", 16 << 20))
     version = subprocess.run([flux, "--version"], capture_output=True, text=True, check=True).stdout
     assert remote.version == version.split("commands:")[1].split()[0]
     yield remote
@@ -210,6 +212,62 @@ def test_a_job_that_runs_again_has_the_end_of_its_copy(remote: Remote, flux_path
         reply = remote.reply()
         found |= reply if reply["key"] == "a" else {}
     assert (found["id"], found["end"]["output"]) == (copy, [["stdout", "again\n"]])
+
+
+def output(remote: Remote, key: str, last: str, end: int = 0) -> tuple[str, int]:
+    """Return the output that comes for a key, until a kind of reply or a byte, and the byte that it goes to."""
+    text, at = "", 0
+    while not end or at < end:
+        reply = remote.reply()
+        if reply["key"] != key:
+            continue
+        if last in reply:
+            assert reply[last] is True
+            break
+        text, at = text + reply["text"][1], reply["to"]
+    return text, at
+
+
+@pytest.mark.parametrize("remote", [100], indirect=True)
+def test_the_sdk_program_sends_what_a_job_prints_while_it_runs(remote: Remote, tmp_path: Path) -> None:
+    free = tmp_path / "free"
+    wait = f"while [ ! -e {free} ]; do sleep 0.05; done"
+    remote.submit("a", "sh", "-c", f"echo one; echo two >&2; {wait}; echo three; seq 100 199; echo four")
+    job = remote.reply()["id"]
+    remote.ask("o", output=job, at=0)
+    first, at = output(remote, "o", "over", 8)
+    assert (sorted(first.split()), at) == (["one", "two"], 8)
+    # a client that comes again has these bytes, and one that reads no more gets none
+    remote.ask("p", output=job, at=4)
+    assert output(remote, "p", "over", 8) == (first[4:], 8)
+    remote.ask("p", output="")
+    free.touch()
+    text, at = output(remote, "o", "more")
+    assert (text[:10], 100 <= at < 300) == ("three\n100\n", True)
+    rest = ""
+    while at < 419:
+        remote.ask("o", output=job, at=at)
+        more, at = output(remote, "o", "more", 419)
+        rest += more
+    assert text + rest == "".join(f"{line}\n" for line in ("three", *range(100, 200), "four"))
+    remote.ask("a", watch=job, again=True)
+    end: dict[str, Any] = {}
+    while "end" not in end:
+        end = remote.reply()
+    kept = end["end"]["output"]
+    dropped = "minicluster: the first 319 bytes of this output were dropped; lines() of the future has all of it\n"
+    assert kept[0] == ["stderr", dropped]
+    assert "".join(part for _, part in kept[1:]) == (text + rest)[-100:]
+    remote.ask("n", output="f1234", at=0)
+    assert output(remote, "n", "gone") == ("", 0)
+    # of a job that waits, and never runs
+    remote.submit("x", "sleep", "600", nodes=2)
+    remote.replies("x", "started")
+    remote.submit("w", "echo", "no")
+    waiting = remote.replies("w", "id")["id"]
+    remote.ask("q", output=waiting, at=0)
+    remote.ask("w", cancel=waiting)
+    assert output(remote, "q", "over") == ("", 0)
 
 
 def test_the_sdk_program_reads_requests_while_its_client_reads_no_replies(remote: Remote) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 from unittest.mock import patch
 
 from minicluster.sdk import JobFailed, JobLost, MiniCluster
-from minicluster.sdk.jobs import JobFuture
+from minicluster.sdk.job_future import JobFuture
 
 from tools.chaos.client import END_SECONDS, MAY_HAVE_RUN, RUNS_TWICE, Client, Heard, Login, verdict
 from tools.chaos.cluster import installed, options_parser

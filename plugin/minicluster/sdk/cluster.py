@@ -17,8 +17,9 @@ from minicluster.sdk.asked_nodes import check_size
 from minicluster.sdk.exceptions import ArgumentError, translated
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PortForward
+from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.job_queue import JobQueue
-from minicluster.sdk.jobs import Job, JobFuture, JobOptions, words_of
+from minicluster.sdk.jobs import Job, JobOptions, words_of
 from minicluster.sdk.lead_command import run_on_lead
 from minicluster.sdk.lead_port import LeadPort
 from minicluster.sdk.log_lines import lines_of

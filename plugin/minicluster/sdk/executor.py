@@ -9,7 +9,8 @@ from typing import Any, Unpack
 from minicluster import forks
 from minicluster.sdk.exceptions import ClosedError
 from minicluster.sdk.finished import FinishedJob
-from minicluster.sdk.jobs import JobFuture, JobOptions, words_of
+from minicluster.sdk.job_future import JobFuture
+from minicluster.sdk.jobs import JobOptions, words_of
 
 
 class CommandExecutor(Executor):

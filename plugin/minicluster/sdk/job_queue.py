@@ -2,12 +2,15 @@
 
 import threading
 import weakref
+from collections.abc import Iterator
 from functools import partial
 
 from minicluster.kube.port import Channel, KubePort
 from minicluster.lead import ask
 from minicluster.sdk.exceptions import WaitTimeoutError
-from minicluster.sdk.jobs import Job, JobFuture, JobOptions, job_of
+from minicluster.sdk.future_output import OutputRequest, Piece
+from minicluster.sdk.job_future import JobFuture
+from minicluster.sdk.jobs import Job, JobOptions, job_of
 from minicluster.sdk.lead_wait import wait_for_lead
 from minicluster.sdk.requests import Question, Submission, jobs_of
 from minicluster.sdk.session import Session
@@ -29,9 +32,21 @@ class JobQueue:
         def cancel() -> None:
             self._session.say(submission, submission.cancellation())
 
-        submission = Submission(job_of(words, options), JobFuture(cancel))
+        submission = Submission(job_of(words, options), JobFuture(cancel, self._output))
         self._session.send(submission)
         return submission.future
+
+    def _output(self, name: str) -> Iterator[Piece]:
+        """Yield what a job prints, until its end. Raises OutputGone, and what the session fails with."""
+        output = OutputRequest(name)
+        self._session.send(output)
+        try:
+            while (pieces := output.take()) is not None:
+                yield from pieces
+                if output.is_paused:
+                    self._session.say(output, [output.message()])
+        finally:
+            self._session.drop(output, output.stop())
 
     def jobs(self, *, ended: bool, timeout: float | None) -> list[Job]:
         """Return the jobs, the oldest first. Raises WaitTimeoutError, and what the session fails with."""

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from minicluster.outage import Age
 from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
 from minicluster.sdk.finished import finished
-from minicluster.sdk.jobs import Job, JobFuture
+from minicluster.sdk.job_future import JobFuture
+from minicluster.sdk.jobs import Job
 
 Message = dict[str, Any]
 

@@ -89,6 +89,12 @@ class Session:
             if request.key in self._open and self._is_connected:
                 self._say(messages)
 
+    def drop(self, request: LeadRequest, messages: list[Message]) -> None:
+        """Send the last messages of a request that nobody waits for."""
+        self.say(request, messages)
+        with self._changed:
+            self._open.pop(request.key, None)
+
     def settle(self, seconds: float) -> None:
         """Wait until the lead knows of all jobs and cancellations; log of how many it does not."""
 

@@ -36,7 +36,7 @@ from minicluster.pod import without_comments
             "remote",
             [
                 *("unmet", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
-                *("saved", "offers", "state", "job_record", "job_report", "copies", "begun"),
+                *("saved", "offers", "state", "job_record", "job_report", "copies", "begun", "live_output"),
             ],
         ),
         ("settle", ["saved", "offers", "state", "requeue", "again"]),

@@ -9,7 +9,7 @@ import pytest
 from minicluster.errors import AwayError
 from minicluster.sdk import ArgumentError, Job, SdkError
 from minicluster.sdk.finished import FinishedJob
-from minicluster.sdk.jobs import JobFuture
+from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.pictured import Pictured
 from picture_lead import PictureLead
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import deque
 from typing import Any
 
 import flux
 from explain import explained, shortened
 from flux.job import JobID
-from output_events import OUTPUT_KEY, data_of, events, lookup
+from output_events import OUTPUT_KEY, Tail, events, lookup
 
 #: The end of an output that is told; characters of a command
 END_BYTES, SHOWN_COMMAND_CHARACTERS = 20_000, 4000
@@ -25,15 +24,10 @@ def end_of_output(handle: Any, job: int) -> str:
         found = events(lookup(handle, job, OUTPUT_KEY))
     except OSError:
         return ""
-    kept = deque()  # type: deque[bytes]
-    size = 0
+    tail = Tail(END_BYTES)
     for event in found:
-        for _, data in data_of(event["name"], event.get("context", {})):
-            kept.append(data)
-            size += len(data)
-            while size - len(kept[0]) > END_BYTES:
-                size -= len(kept.popleft())
-    return b"".join(kept)[-END_BYTES:].decode(errors="replace")
+        tail.take(event["name"], event.get("context", {}))
+    return b"".join(data for _, data in tail.kept).decode(errors="replace")
 
 
 def main(text: str) -> dict[str, Any]:

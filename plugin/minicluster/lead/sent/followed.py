@@ -15,7 +15,7 @@ from copies import copies_after
 from described import marked
 from flux import constants
 from flux.job import JobID, event_watch_async
-from output_events import Event, events, text_of
+from output_events import KEPT_BYTES, Event, Tail, events
 from recorded import GONE, Recorded
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TOLD = ("alloc", "start", "finish", "exception", "clean")
 #: What a note says of a job that was cancelled and goes on as another one (requeue.py, recovery.py)
 GOES_ON_AS = re.compile(r"runs again as (\S+)$")
+#: What stands for the begin of a long output
+DROPPED = "minicluster: the first {} bytes of this output were dropped; lines() of the future has all of it\n"
 #: Seconds in which the lead puts a job back that lost its node (losses.py), also one that has just come back
 LOST_SECONDS = 10.0
 #: Seconds until the events of a job from before are read again; each further pause is twice as long
@@ -40,6 +42,7 @@ class Followed:
         self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
         self.waits: str | None = ""  # the reason that the client knows; None once it no longer waits
         self.has_started = False
+        self.tail = Tail(KEPT_BYTES)
         reply(key=key, id=JobID(job).f58)
 
     def take(self, event: Event) -> bool:
@@ -83,9 +86,11 @@ class Followed:
             if self.end["status"] is not None:
                 self.end["output"].append(("stderr", GONE))
         if event is None:
+            left = [("stderr", DROPPED.format(self.tail.dropped))] if self.tail.dropped else []
+            self.end["output"] = left + self.tail.pieces() + self.end["output"]
             self.reply(key=self.key, end=self.end)
         else:
-            self.end["output"] += text_of(event)
+            self.tail.take(event.name, event.context)
 
 
 class Journal:

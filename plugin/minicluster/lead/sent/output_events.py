@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import deque
 from typing import Any, Iterator, Mapping
 
 #: Where Flux keeps the output (RFC 24)
 OUTPUT_KEY = "guest.output"
+#: Bytes of an output that a client of the SDK keeps, and gets at once
+KEPT_BYTES = 16 << 20
 Event = Mapping[str, Any]
 
 
@@ -36,6 +39,27 @@ def data_of(name: str, context: Mapping[str, Any]) -> list[tuple[str, bytes]]:
     return [(context["stream"], data * context.get("repeat", 1))]
 
 
-def text_of(event: Any) -> list[tuple[str, str]]:
-    """Return the stream and the text of an event, none where it has none."""
-    return [(stream, data.decode(errors="replace")) for stream, data in data_of(event.name, event.context)]
+class Tail:
+    """The end of an output."""
+
+    def __init__(self, most: int) -> None:
+        """Keep so many bytes."""
+        self.most, self.size, self.dropped = most, 0, 0
+        self.kept = deque()  # type: deque[tuple[str, bytes]]
+
+    def take(self, name: str, context: Mapping[str, Any]) -> None:
+        """Take an event."""
+        for stream, data in data_of(name, context):
+            self.kept.append((stream, data))
+            self.size += len(data)
+        while self.size > self.most:
+            stream, data = self.kept.popleft()
+            rest = data[self.size - self.most :]
+            self.size -= len(data) - len(rest)
+            self.dropped += len(data) - len(rest)
+            if rest:
+                self.kept.appendleft((stream, rest))
+
+    def pieces(self) -> list[tuple[str, str]]:
+        """Return the streams and their texts."""
+        return [(stream, data.decode(errors="replace")) for stream, data in self.kept]

@@ -5,6 +5,8 @@ Reads requests and writes replies, each a JSON object on a line. A request has a
 - ``submit``: a job. With ``again`` Flux may have it already; with ``drop`` it is looked for, but not submitted, nor if
   the queue is younger than its ``age``: it may have run, unless it may do so twice;
 - ``watch``: the id of a job that an earlier program has submitted. ``cancel``: the same, and the job is cancelled;
+- ``output``: the id of a job. What it prints, from the byte ``at`` on, comes as ``text`` that goes ``to`` a byte, until
+  it is ``over``, or ``gone``, or there is ``more``, for which it has to be asked again. "" ends that;
 - ``list``: whether to list ended jobs too, in replies of their own, which say that there are ``more``;
 - ``online``: the list [N, MAX]. Waits until, of MAX ranks from ``first`` (0) on, the first N and no others are online;
   with ``more``, others may be. At each change it replies how many are ``up``.
@@ -34,6 +36,7 @@ from flux import constants
 from flux.job import JobID, JobKVSLookup, JobList, cancel_async, submit_async
 from followed import Journal
 from job_report import JobReport
+from live_output import LiveOutput
 from recorded import RECORDS_SECONDS
 from replies import Replies
 
@@ -51,7 +54,7 @@ class FluxRequests:
     def __init__(self, handle: Any, reply: Replies) -> None:
         """Keep the handle, and the requests that wait for its answers."""
         self.handle, self.reply = handle, reply
-        self.journal = Journal(handle, reply)
+        self.journal, self.outputs = Journal(handle, reply), LiveOutput(handle, reply)
         self.earlier: dict[str, int] | None = None
         self.kept: list[Any] = []  # Python must not collect what waits for Flux
         #: Jobs that Flux has, and may lose with its lead; whether some are being saved
@@ -65,6 +68,7 @@ class FluxRequests:
             ("submit", self._submit),
             ("watch", self._watch),
             ("cancel", self._cancel),
+            ("output", self._output),
             ("list", self._list),
             ("online", self._online),
         ):
@@ -156,6 +160,17 @@ class FluxRequests:
             future.get()
             self.reply(key=key, cancelled=True)
 
+    def _output(self, key: str, name: str, request: dict[str, Any]) -> None:
+        if name:
+            self.outputs.begin(key, int(JobID(name)), request["at"])
+        else:
+            self.outputs.stop(key)
+
+    def look(self, *_: Any) -> None:
+        """Look for what Flux does not tell."""
+        self.journal.look()
+        self.outputs.look(self.journal.jobs)
+
     def tell_reasons(self, *_: Any) -> None:
         """Say why the waiting jobs wait."""
         start = time.monotonic()
@@ -222,7 +237,7 @@ def main() -> None:
     requests = read_requests(handle, jobs)
     reasons = handle.timer_watcher_create(PERIOD_SECONDS, jobs.tell_reasons, repeat=PERIOD_SECONDS)
     reply(ready=handle.attr_get("version"))
-    looks = handle.timer_watcher_create(RECORDS_SECONDS, jobs.journal.look, repeat=RECORDS_SECONDS)
+    looks = handle.timer_watcher_create(RECORDS_SECONDS, jobs.look, repeat=RECORDS_SECONDS)
     with requests, reasons, looks:
         handle.reactor_run()
 
