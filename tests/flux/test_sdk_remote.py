@@ -170,6 +170,10 @@ def test_the_sdk_program_does_not_run_a_job_twice_for_a_client_that_reconnects(r
     remote.ask("l", list=True)
     assert [job["id"] for job in remote.reply()["jobs"]] == [name]
     assert remote.reply() == {"key": "l", "jobs": []}
+    remote.ask("any-b", watch=name, again=True)
+    assert remote.end("any-b")["output"] == [["stdout", "once\n"]]
+    remote.ask("any-c", watch="f1234", again=True)
+    assert remote.reply() == {"key": "any-c", "lost": True}
     # the same id, in another life of the lead
     remote.ask("b", watch=name, again=True)
     assert remote.reply() == {"key": "b", "lost": True}
@@ -345,6 +349,8 @@ def test_a_client_that_comes_late_has_the_ends_of_jobs_that_flux_has_forgotten(m
             assert (end["status"], end["output"]) == (was["status"], [["stderr", gone]])
             raised = was["exception"]
             assert end["exception"] == (raised and {key: raised[key] for key in ("type", "note")})
+        remote.ask("any-fails", watch=ids["fails"], again=True)
+        assert remote.end("any-fails")["status"] == 3 << 8
         remote.submit("other", "true", again=True, drop=True)
         assert remote.reply() == {"key": "other", "lost": True}
         remote.ask("l", list=True)

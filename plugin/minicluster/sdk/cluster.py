@@ -134,6 +134,13 @@ class MiniCluster(Pictured):
         """
         return self._queue.jobs(ended=ended, timeout=timeout)
 
+    def job(self, name: str) -> JobFuture:
+        """Return the future of a job by its id, whoever has submitted it: after a restart of a notebook, for example.
+
+        The future raises what that of `submit` does, and JobLost if nothing is known of the job.
+        """
+        return self._queue.job(name)
+
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
         """Wait for the lead, and run a flux command there to its end. A failure is no error: see its exit code.
 

@@ -2,7 +2,7 @@
 
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from minicluster.kube.port import Channel, KubePort
@@ -12,7 +12,7 @@ from minicluster.sdk.future_output import OutputRequest, Piece
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import Job, JobOptions, job_of
 from minicluster.sdk.lead_wait import wait_for_lead
-from minicluster.sdk.requests import Question, Submission, jobs_of
+from minicluster.sdk.requests import Attachment, Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 
 
@@ -28,11 +28,23 @@ class JobQueue:
 
     def submit(self, words: list[str], options: JobOptions) -> JobFuture:
         """Submit a command's words as a job, and return its future. Raises ArgumentError, ClosedError."""
+        job = job_of(words, options)
+        return self._followed(lambda future: Submission(job, future))
+
+    def job(self, name: str) -> JobFuture:
+        """Return the future of a job by its id: that which there is, if the job is followed already."""
+        name = _one_form(name)
+        known = (one for one in self._session.open_requests() if isinstance(one, Submission))
+        found = (one.future for one in known if _one_form(one.name) == name)
+        return next(found, None) or self._followed(lambda future: Attachment(name, future))
+
+    def _followed(self, request: Callable[[JobFuture], Submission]) -> JobFuture:
+        """Return a new future, for which a request is sent."""
 
         def cancel() -> None:
             self._session.say(submission, submission.cancellation())
 
-        submission = Submission(job_of(words, options), JobFuture(cancel, self._output))
+        submission = request(JobFuture(cancel, self._output))
         self._session.send(submission)
         return submission.future
 
@@ -46,7 +58,7 @@ class JobQueue:
                 if output.is_paused:
                     self._session.say(output, [output.message()])
         finally:
-            self._session.drop(output, output.stop())
+            self._session.say(output, output.stop(), is_last=True)
 
     def jobs(self, *, ended: bool, timeout: float | None) -> list[Job]:
         """Return the jobs, the oldest first. Raises WaitTimeoutError, and what the session fails with."""
@@ -64,6 +76,11 @@ class JobQueue:
     def close(self, seconds: float) -> None:
         """End the session, within some seconds; the futures of unfinished jobs raise ClosedError."""
         self._session.close(f"{self._name} was closed before this was over", seconds)
+
+
+def _one_form(name: str) -> str:
+    """Return an id in the form that Flux shows, where it is written with an f."""
+    return name.replace("f", "\u0192", 1) if name.startswith("f") else name
 
 
 def _connect(kube: KubePort, name: str, stop: threading.Event) -> Channel:

@@ -89,7 +89,7 @@ class Submission:
         """Keep the job, as remote.py reads it, and the future that it fulfils."""
         self.key = uuid.uuid4().hex
         self.future = future
-        self._job, self._name = job, ""
+        self._job, self.name = job, ""
         self._sent: Age | None = None
         self._is_dropped = False
 
@@ -98,12 +98,12 @@ class Submission:
         """Whether Flux may not have the job, or may not know that it is cancelled."""
         if self.future.cancelled():
             return self._sent is not None and not self._is_dropped
-        return not self.future.done() and not self._name
+        return not self.future.done() and not self.name
 
     @property
     def fate(self) -> str:
         """What becomes of the job without this client."""
-        return f": job {self._name} goes on" if self._name else ": Flux may not have this job"
+        return f": job {self.name} goes on" if self.name else ": Flux may not have this job"
 
     def message(self) -> Message | None:
         """Return the message: submit the job, look for it if its id is unknown, or follow or cancel it by its id."""
@@ -111,20 +111,20 @@ class Submission:
         if is_cancelled and not again:
             return None
         self._sent = self._sent or Age()
-        if self._name:
-            return {"key": self.key, ("cancel" if is_cancelled else "watch"): self._name, "again": True}
+        if self.name:
+            return {"key": self.key, ("cancel" if is_cancelled else "watch"): self.name, "again": True}
         age = self._sent.seconds if again else 0
         return {"key": self.key, "submit": self._job, "again": again, "drop": is_cancelled, "age": age}
 
     def cancellation(self) -> list[Message]:
         """Return the message that cancels the job; none while its id is unknown."""
-        return [{"key": self.key, "cancel": self._name}] if self._name else []
+        return [{"key": self.key, "cancel": self.name}] if self.name else []
 
     def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
         """Read a reply."""
         if "id" in reply:
-            self._name = reply["id"]
-            self.future.accept(self._name)
+            self.name = reply["id"]
+            self.future.accept(self.name)
             return self.cancellation() if self.future.cancelled() else []
         if "waits" in reply:
             self.future.wait_for(reply["waits"])
@@ -146,9 +146,9 @@ class Submission:
     def _lose(self) -> list[Message] | None:
         """Submit the job again if it may run twice; else say what is known of it."""
         if self._job["attributes"].get(RUNS_TWICE) == 1 and not self.future.cancelled():
-            self._name = ""
+            self.name = ""
             return [message] if (message := self.message()) else None
-        name = f"job {self._name}" if self._name else f"the job {self._job['command']}"
+        name = f"job {self.name}" if self.name else f"the job {self._job['command']}"
         known = "while it ran" if self.future.running() else "so it may have run"
         self.fail(JobLost(f"{name} is lost: its lead was lost with the queue, {known}: {LOST_WAY_OUT}"))
         return None
@@ -160,6 +160,23 @@ class Submission:
     def leave(self) -> None:
         """Leave the job to the parent."""
         self.future.leave()
+
+
+class Attachment(Submission):
+    """A job that is there already, whoever has submitted it, to its end."""
+
+    def __init__(self, name: str, future: JobFuture) -> None:
+        """Keep its id, and the future that it fulfils."""
+        super().__init__({"command": [], "attributes": {}}, future)
+        self.key, self.name, self._sent = f"any-{self.key}", name, Age()
+
+    def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
+        """Read a reply."""
+        if self.future.id or not reply.keys() & {"lost", "error"}:
+            return super().receive(reply)
+        why = reply.get("error", "Flux has no such job")
+        self.fail(JobLost(f"job {self.name}: {why}: jobs(ended=True) has all that are known"))
+        return None
 
 
 #: The attribute of a job that may run twice, with the value 1

@@ -83,17 +83,18 @@ class Session:
             # without a connection it is sent as soon as there is one
             self._say([request.message()] if self._is_connected else [])
 
-    def say(self, request: LeadRequest, messages: list[Message]) -> None:
-        """Send more messages of an open request."""
+    def say(self, request: LeadRequest, messages: list[Message], *, is_last: bool = False) -> None:
+        """Send more messages of an open request; after the last ones nobody waits for it."""
         with self._changed:
             if request.key in self._open and self._is_connected:
                 self._say(messages)
+            if is_last:
+                self._open.pop(request.key, None)
 
-    def drop(self, request: LeadRequest, messages: list[Message]) -> None:
-        """Send the last messages of a request that nobody waits for."""
-        self.say(request, messages)
+    def open_requests(self) -> list[LeadRequest]:
+        """Return the requests that are not over."""
         with self._changed:
-            self._open.pop(request.key, None)
+            return [*self._open.values()]
 
     def settle(self, seconds: float) -> None:
         """Wait until the lead knows of all jobs and cancellations; log of how many it does not."""
@@ -134,7 +135,7 @@ class Session:
 
     def _take_open(self) -> list[LeadRequest]:
         with self._changed:
-            requests = list(self._open.values())
+            requests = self.open_requests()
             self._open.clear()
             self._outbox.clear()
         return requests
@@ -233,11 +234,7 @@ class Session:
         if request is None:
             return
         more = request.receive(reply)
-        with self._changed:
-            if more is None:
-                self._open.pop(request.key, None)
-                self._changed.notify_all()
-        self.say(request, more or [])
+        self.say(request, more or [], is_last=more is None)
 
 
 def _settle_all() -> None:

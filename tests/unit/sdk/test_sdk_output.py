@@ -187,3 +187,29 @@ def test_lines_that_can_not_be_had_are_an_error(client: Client) -> None:
     assert reader.next() == "a\n"
     client.queue.close(0)
     assert [type(error) for error in reader.end()] == [ClosedError]
+
+
+def test_a_program_that_starts_again_has_the_futures_of_its_earlier_jobs(client: Client) -> None:
+    lead = client.leads.come()
+    earlier = client.queue.job("f1")
+    assert client.queue.job("\u01921") is earlier
+    asked = lead.begin().next()
+    key = asked["key"]
+    assert (asked, key[:4]) == ({"key": key, "watch": "\u01921", "again": True}, "any-")
+    lead.say(key=key, id="\u01921")
+    reader = Reader(earlier.lines())
+    read = lead.next()
+    assert read["output"] == "\u01921"
+    lead.say(key=read["key"], over=True)
+    assert client.queue.job("f1") is earlier
+    lead.end(key, output=[["stdout", "done\n"]])
+    assert earlier.result(10).output == "done\n"
+    assert reader.end() == []
+    none = client.queue.job("f9")
+    lead.say(key=lead.next()["key"], lost=True)
+    assert str(none.exception(10)) == "job \u01929: Flux has no such job: jobs(ended=True) has all that are known"
+    stops = client.queue.job("f2")
+    key = lead.next()["key"]
+    assert stops.cancel()
+    lead.say(key=key, id="\u01922")
+    assert lead.next() == {"key": key, "cancel": "\u01922"}

@@ -21,6 +21,8 @@ from recorded import GONE, Recorded
 if TYPE_CHECKING:
     from replies import Replies
 
+#: How the key of a request begins that is for a job of any client
+ANY_JOB = "any-"
 #: Events of a job that tell how it goes
 TOLD = ("alloc", "start", "finish", "exception", "clean")
 #: What a note says of a job that was cancelled and goes on as another one (requeue.py, recovery.py)
@@ -146,13 +148,13 @@ class Journal:
         except OSError as error:
             self.reply.refuse(key, error)
             return
-        if marked(json.loads(found["jobspec"])) == key:
+        if "eventlog" in found and (key.startswith(ANY_JOB) or marked(json.loads(found["jobspec"])) == key):
             self.follow(key, job, [*events(found["eventlog"])])
             if job in self.jobs:
                 self.again[job] = (time.monotonic() + AGAIN_SECONDS, AGAIN_SECONDS)
             then()
         else:
-            self._look_up(key)
+            self._look_up(key, job)
 
     def look(self, *_: Any) -> None:
         """Look for the records of jobs, and read the events of jobs from before again.
@@ -175,7 +177,7 @@ class Journal:
             past = [*events(future.get()["eventlog"])]
         except FileNotFoundError:
             if followed := self.jobs.pop(job, None):
-                self._look_up(followed.key)
+                self._look_up(followed.key, job)
         except OSError:
             pass  # the next look is on its way
         else:
@@ -183,9 +185,9 @@ class Journal:
                 for event in past:
                     self._take(followed, event)
 
-    def _look_up(self, key: str) -> None:
+    def _look_up(self, key: str, job: int) -> None:
         """Look for the record of a job that Flux does not have."""
-        self.recorded.want(key, partial(self.reply, key=key, lost=True))
+        self.recorded.want(key, partial(self.reply, key=key, lost=True), job if key.startswith(ANY_JOB) else None)
 
     def _receive(self, future: Any) -> None:
         found = future.get()

@@ -31,9 +31,16 @@ class Recorded:
         self.reply = reply
         self.wanted: dict[str, Callable[[], Any]] = {}
 
-    def want(self, key: str, otherwise: Callable[[], Any]) -> None:
-        """Reply with the end of a job at the next look; do something else if it isn't recorded."""
-        self.wanted[key] = otherwise
+    def want(self, key: str, otherwise: Callable[[], Any], job: int | None = None) -> None:
+        """Reply with the end of a job at the next look; do something else if it isn't recorded.
+
+        It is the job with this key, or with an id.
+        """
+        record = None if job is None else History(folder()).record(job)
+        if record:
+            self._tell(key, record)
+        else:
+            self.wanted[key] = otherwise
 
     def look(self, *_: Any) -> None:
         """Look for all of them."""

@@ -4,7 +4,8 @@ Reads requests and writes replies, each a JSON object on a line. A request has a
 
 - ``submit``: a job. With ``again`` Flux may have it already; with ``drop`` it is looked for, but not submitted, nor if
   the queue is younger than its ``age``: it may have run, unless it may do so twice;
-- ``watch``: the id of a job that an earlier program has submitted. ``cancel``: the same, and the job is cancelled;
+- ``watch``: the id of a job that an earlier program has submitted with this key, or anybody if the key begins with
+  ``any-``. ``cancel``: the same, and the job is cancelled;
 - ``output``: the id of a job. What it prints, from the byte ``at`` on, comes as ``text`` that goes ``to`` a byte, until
   it is ``over``, or ``gone``, or there is ``more``, for which it has to be asked again. "" ends that;
 - ``list``: whether to list ended jobs too, in replies of their own, which say that there are ``more``;
