@@ -97,6 +97,16 @@ def test_the_sdk_runs_jobs_and_returns_their_results(create: Create) -> None:
     ended = {job.id: (job.state, job.result) for job in cluster.jobs(ended=True)}
     assert ended[running.id] == ended[waiting.id] == ("inactive", "canceled")
 
+    # another client has its own view of the same job
+    go = "echo first; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo last"
+    slow = cluster.submit(["sh", "-c", go], attributes={"system.constraints": RANK_0})
+    with MiniCluster.connect(NAME, cluster.namespace) as other:
+        lines, own = other.job(slow.wait_for_id(STEP_SECONDS)).lines(), slow.lines("output")
+        assert (next(lines), next(own), slow.done()) == ("first\n", "first\n", False)
+        other.submit("touch /tmp/go", attributes={"system.constraints": RANK_0})
+        assert list(lines) == ["last\n"]
+    assert ([*own], slow.result(STEP_SECONDS).output) == (["last\n"], "first\nlast\n")
+
     with cluster.executor(tasks=1) as executor:
         assert [job.output for job in executor.map("echo -n", ["a b", 2])] == ["a b", "2"]
 

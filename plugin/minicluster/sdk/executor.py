@@ -53,7 +53,8 @@ class CommandExecutor(Executor):
     ) -> Iterator[FinishedJob]:
         """Submit a job for each argument, or each tuple of arguments from several lists; yield them in that order.
 
-        ``limits`` are those of `Executor.map`, such as ``timeout``. Raises what the futures raise.
+        ``limits`` are those of `Executor.map`, such as ``timeout``. Raises what the futures raise; then, or when it is
+        closed, jobs that have not been yielded are cancelled, even running ones: submit each where they shall go on.
         """
         jobs: Iterator[FinishedJob] = super().map(command, *arguments, **limits)  # type: ignore[arg-type]
         return jobs
