@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from minicluster.cluster.lead import Lead
-from minicluster.errors import StateError
+from minicluster.errors import KubernetesError, StateError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.lead.ask import ask, program_words
+from minicluster.lead.ask import LateError, SilentError, ask, program_words
 from minicluster.live.input import Input
-from minicluster.live.piped import CutError, Ours, Told, Written
+from minicluster.live.piped import CutError, Ours, Told
 from minicluster.live.reconnection import Reconnection, job_goes_on
 from minicluster.live.run import is_on_terminal, run
+from minicluster.live.written import Written
 from minicluster.outage import Age
 from minicluster.streams import Say
 
@@ -25,6 +26,8 @@ LOST_WITH_LEAD = (
 )
 #: The exit code of what was killed, also with its container
 KILLED_CODE = 128 + signal.SIGKILL
+#: That of a flux command whose broker died, and of many others
+FAILED_CODE = 1
 
 
 class FoundAgain:
@@ -44,11 +47,21 @@ class FoundAgain:
 
         Raises CutError, StateError.
         """
-        self._stdin.place = place
+        self._stdin.place, begin = place, Age()
         code = run(self._kubernetes, self._lead, line, Ours(self._stdin, told, self._written))
         if code == KILLED_CODE and is_on_terminal():  # there nothing tells an end with the container
             raise CutError("", code_of_pod=code)
+        if code == FAILED_CODE and self._has_new_broker(begin):
+            self._written.forget_errors()  # that of the command is its own
+            raise CutError("the lead's broker died", process=line[0])
         return code
+
+    def _has_new_broker(self, since: Age) -> bool:
+        """Return whether the lead's broker has died meanwhile; one that does not answer has."""
+        try:
+            return bool(self._ask("broker", age=since).get("is_new"))
+        except (SilentError, LateError, KubernetesError):
+            return True
 
     def _marked(self, words: Sequence[str]) -> Sequence[str]:
         """Return a command whose jobs have our key."""
@@ -64,10 +77,10 @@ class FoundAgain:
             self._say(f"the connection broke: what job {self._job} prints follows from its begin")
         return job
 
-    def _ask(self, action: str, *ids: str, lead: Lead | None = None) -> dict[str, Any]:
+    def _ask(self, action: str, *ids: str, lead: Lead | None = None, age: Age | None = None) -> dict[str, Any]:
         """Ask the lead for the job. Raises what `ask` raises."""
-        lead = lead or self._lead
-        words = program_words(lead, self._key, f"{self._age.seconds:.1f}", action, *ids)
+        lead, age = lead or self._lead, age or self._age
+        words = program_words(lead, self._key, f"{age.seconds:.1f}", action, *ids)
         found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
         return found
 

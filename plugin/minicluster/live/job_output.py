@@ -3,10 +3,11 @@
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import program_words
 from minicluster.lead.program import first_line
-from minicluster.live.piped import CutError, Written
+from minicluster.live.piped import CutError
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.reconnection import Reconnection, job_goes_on
 from minicluster.live.run import run_program
+from minicluster.live.written import Written
 from minicluster.streams import Say
 
 

@@ -18,6 +18,7 @@ from minicluster import streams
 from minicluster.errors import OutputError, StateError
 from minicluster.live.input import READ_BYTES, Input
 from minicluster.live.kubectl_words import KubectlWords
+from minicluster.live.written import Written
 from minicluster.signals import HANDLER_SECONDS, handle_signals
 from minicluster.tool import CommandError, reason, text
 
@@ -44,25 +45,6 @@ class CutError(StateError):
         super().__init__(why if code_of_pod else why + goes_on)
         self.reason, self.process, self.code_of_pod = why, process, code_of_pod
         self.code = code_of_pod or self.code
-
-
-class Written:
-    """How many bytes of its output and its errors a command has written, of which none are passed on twice."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._counts, self._again = [0, 0], [0, 0]
-
-    def again(self, *, errors: bool = True) -> None:
-        """Expect the same output from the begin, and the same errors."""
-        self._again = [self._counts[0], self._counts[1] if errors else 0]
-
-    def new(self, which: int, data: bytes) -> bytes:
-        """Return what is new."""
-        known = min(self._again[which], len(data))
-        self._again[which] -= known
-        self._counts[which] += len(data) - known
-        return data[known:]
 
 
 @dataclass

@@ -16,7 +16,8 @@ from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.live.input import Input
 from minicluster.live.kubectl_words import EXEC_FAILED, START
-from minicluster.live.piped import Ours, Piped, Told, Written, code_of, failure, send
+from minicluster.live.piped import Ours, Piped, Told, code_of, failure, send
+from minicluster.live.written import Written
 from minicluster.signals import handle_signals, held
 from minicluster.tool import text
 

@@ -15,6 +15,7 @@ from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.piped import CutError
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.run import run
+from minicluster.live.written import HeldBack
 from minicluster.plurals import counted
 from minicluster.signals import handle_signals
 from minicluster.streams import Say
@@ -25,6 +26,10 @@ FOLLOWING, SUBMITTING = ("run", "alloc"), ("submit", "bulksubmit", "batch")
 SEVERAL_OPTIONS = ("--cc", "--bcc")
 #: The commands of `flux job` that go on where such an option would
 FOLLOWED_BY = {"--watch": ("attach", "--read-only"), "--wait": ("status",)}
+#: Options with which a command shows something before its end
+SHOWING_OPTIONS = (*FOLLOWED_BY, "--wait-event", "--progress")
+#: Runs a command that submits jobs, and saves them: no kill of the lead loses an id that is shown then
+SAVED = '"$@" || exit; "$1" kvs put --sync minicluster.saved=1 >/dev/null 2>&1; exit 0'
 #: The user attribute, and its value, by which a job may run twice
 RUNS_AGAIN = "user.minicluster.requeue=1"
 #: Seconds in which the lead has to take our end
@@ -129,30 +134,48 @@ class _Submitting(Attached):
 
     def run(self, words: Sequence[str]) -> int:
         """Return the exit code. Raises CutError, StateError."""
+        options = {word.partition("=")[0] for word in words}
+        is_held = not options.intersection(SHOWING_OPTIONS)
         while True:
             try:
-                return self._run(self._lead.flux_words(*self._marked(words)))
+                return self._submit(self._marked(words), is_held=is_held)
             except CutError as cut:
                 former, ids = (
                     self._lead.uid,
                     self._find(cut, "taken", may_run_twice=_may_run_twice(words)).get("ids", []),
                 )
                 if ids:
-                    return self._taken(words, ids, cut)
+                    has_several = words[0] == "bulksubmit" or bool(options.intersection(SEVERAL_OPTIONS))
+                    # the others run it again
+                    self._print(ids if has_several else ids[:1])
+                    if has_several:
+                        taken = counted(len(ids), "job")
+                        raise StateError(
+                            f"{cut.reason}: Flux has taken {taken}, and perhaps not all: look at them"
+                        ) from None
+                    follow = next((FOLLOWED_BY[option] for option in FOLLOWED_BY if option in options), None)
+                    return self.attach(("job", *follow, ids[0])) if follow else 0
                 if not self._stdin.has(0) or (not cut.process and former == self._lead.uid):
                     raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on()}") from None
 
-    def _taken(self, words: Sequence[str], ids: Sequence[str], cut: CutError) -> int:
-        """Print the ids that were not printed. Raises StateError where the command had more to do."""
+    def _submit(self, words: Sequence[str], *, is_held: bool) -> int:
+        """Return the exit code; with ``is_held`` no id is shown before it is saved. Raises CutError, StateError."""
+        shown, line = self._written, ("/bin/sh", "-c", SAVED, "sh", *self._lead.flux_words(*words))
+        if not is_held:
+            return self._run(line)
+        self._written = held = HeldBack()
+        try:
+            code = self._run(line)
+        finally:
+            self._written = shown
+        held.pass_on()
+        return code
+
+    def _print(self, ids: Sequence[str]) -> None:
+        """Print ids that were not printed."""
         self._written.again()
         sys.stdout.buffer.write(self._written.new(0, "".join(f"{name}\n" for name in ids).encode()))
         sys.stdout.buffer.flush()
-        options = {word.partition("=")[0] for word in words}
-        if words[0] == "bulksubmit" or options.intersection(SEVERAL_OPTIONS):
-            taken = counted(len(ids), "job")
-            raise StateError(f"{cut.reason}: Flux has taken {taken}, and perhaps not all: look at them")
-        follow = next((FOLLOWED_BY[option] for option in FOLLOWED_BY if option in options), None)
-        return self.attach(("job", *follow, ids[0])) if follow else 0
 
 
 def _may_run_twice(words: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from live_kubectl import AWAY, Kubectl, say
 from minicluster.live.attached import attach_options
 from minicluster.live.kubectl_words import KubectlWords
-from minicluster.live.piped import Written
+from minicluster.live.written import Written
 
 from tools.clients import Done, until
 
@@ -17,6 +17,10 @@ FLUX = r"""
 cd "${0%/*}/../.."
 printf '%s\n' "$*" >>words
 prints() { printf 'a\nb'; echo err >&2; touch printed; until [ -e go ]; do sleep 0.02; done; printf '\nc\n'; exit 3; }
+# a broker that dies takes one command with it
+case $1 in
+run | batch) [ ! -e dies ] || { rm dies; touch died; echo a; echo lost >&2; exit 1; } ;;
+esac
 case $1 in
 run | job) prints ;;
 submit) [ ! -e slow ] || sleep 0.5; exit 4 ;;
@@ -24,6 +28,7 @@ batch) echo f1; touch printed; until [ -e go ]; do sleep 0.02; done ;;
 python)
   read -r program
   case $* in
+  *" broker") [ ! -e died ] || new=true; rm -f died; echo "{\"is_new\": ${new:-false}}" ;;
   *" find"* | *" taken") cat job ;;
   *follow) prints ;;
   esac ;;
@@ -155,10 +160,35 @@ def test_a_job_is_found_after_the_laptop_has_slept(kubectl: Kubectl) -> None:
 BROKEN = "error reading from error stream: next reader: read tcp 10.0.0.1:6443: read: connection reset by peer"
 
 
+#: What saves the jobs before their ids are shown
+SAVED = "kvs put --sync minicluster.saved=1"
 LOST = (
     "minicluster: the lead was lost with its queue, and what was submitted may have run: look before you run the "
     "command again; state.capacity keeps the queue\n"
 )
+
+
+@pytest.mark.parametrize(
+    ("verb", "job", "expected"),
+    [
+        ("run", FOUND, Done(3, "a\nb\nc\n", "lost\nerr\n")),
+        ("batch", '{"ids": ["f1", "f2"]}', Done(0, "f1\n", "")),
+        ("batch", "{}", Done(0, "f1\n", "")),
+    ],
+    ids=["run", "taken", "not taken"],
+)
+def test_what_flux_says_when_its_broker_dies_is_no_answer(
+    kubectl: Kubectl, verb: str, job: str, expected: Done
+) -> None:
+    for name, text in {"dies": "", "go": "", "job": job}.items():
+        (kubectl.folder / name).write_text(text)
+    assert kubectl.run("flux", "mini", "--", verb, "x") == expected
+
+
+def test_a_failure_that_is_no_death_of_the_broker_is_passed_on(kubectl: Kubectl) -> None:
+    kubectl.flux(FLUX.replace("touch died", ":"))
+    (kubectl.folder / "dies").touch()
+    assert kubectl.run("flux", "mini", "--", "batch", "x") == Done(1, "a\n", "lost\n")
 
 
 @pytest.mark.parametrize("is_marked", [False, True])
@@ -166,7 +196,8 @@ LOST = (
     ("verb", "once", "twice"),
     [
         ("run", Done(1, "a\nb", f"err\n{LOST}"), Done(3, "a\nb\nc\n", "err\n")),
-        ("batch", Done(1, "f1\n", LOST), Done(0, "f1\nf1\n", "")),
+        # an id is printed when the job is saved
+        ("batch", Done(1, "", LOST), Done(0, "f1\n", "")),
     ],
 )
 def test_what_was_lost_with_its_queue_runs_again_only_if_it_may(
@@ -176,14 +207,14 @@ def test_what_was_lost_with_its_queue_runs_again_only_if_it_may(
     done = cut(kubectl, "flux", "mini", "--", verb, mark, "x", job='{"lost": true}')
     assert done == (twice if is_marked else once)
     lines = (kubectl.folder / "words").read_text().splitlines()
-    assert [line.split()[0] for line in lines] == [verb, "python", *([verb] if is_marked else [])]
+    assert [line.split()[0] for line in lines if line != SAVED] == [verb, "python", *([verb] if is_marked else [])]
 
 
 @pytest.mark.parametrize(
     ("words", "ids", "expected"),
     [
         (["x.sh"], ["f1"], Done(0, "f1\n", "")),
-        (["x.sh"], [], Done(0, "f1\nf1\n", "")),
+        (["x.sh"], [], Done(0, "f1\n", "")),
         (
             ["--cc=1-4", "x.sh"],
             ["f1", "f2"],
@@ -197,7 +228,7 @@ def test_a_job_is_submitted_once_though_the_connection_broke(
 ) -> None:
     assert cut(kubectl, "flux", "mini", "--", "batch", *words, job=json.dumps({"ids": ids})) == expected
     lines = (kubectl.folder / "words").read_text().splitlines()
-    assert [line.split()[0] for line in lines] == ["batch", "python", *([] if ids else ["batch"])]
+    assert [line.split()[0] for line in lines if line != SAVED] == ["batch", "python", *([] if ids else ["batch"])]
     assert len({line.split()[1] for line in lines if line.startswith("batch --setattr=user.minicluster-client=")}) == 1
 
 

@@ -1,4 +1,4 @@
-"""mine.py KEY AGE stop|cancel|find|taken [JOB]: finds or cancels what `minicluster flux` has submitted with a key.
+"""mine.py KEY AGE stop|cancel|find|taken|broker [JOB]: finds or cancels what `minicluster flux` submitted with a key.
 
 AGE is the number of seconds since the command began. ``stop`` cancels the job if it waits, ``cancel`` also
 if it runs. ``find`` ends the command that has submitted it, whose client is gone: it would submit it later, or read on.
@@ -7,6 +7,7 @@ if it runs. ``find`` ends the command that has submitted it, whose client is gon
 Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``input``, how many bytes of its input it got,
 and whether also the end; {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the ``exit_code``
 (null if it never ran). If none is found in a queue that began after the command, it is ``lost``.
+``broker`` prints whether the lead's broker ``is_new``: whether it began later.
 Given to `flux python -c` by submitted.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -17,6 +18,7 @@ import os
 import re
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Iterator
@@ -110,6 +112,8 @@ def missing(handle: Any, age: float) -> dict[str, Any]:
 def main(key: str, age: str, action: str, name: str = "") -> dict[str, Any]:
     """Do the action, and return the object to print. Raises OSError."""
     handle = flux.Flux()
+    if action == "broker":
+        return {"is_new": time.time() - float(handle.attr_get("broker.starttime")) < float(age)}
     states = ["pending", "running"]
     if action in ("find", "taken"):
         end_command(key)
