@@ -86,10 +86,11 @@ class Session:
     def say(self, request: LeadRequest, messages: list[Message], *, is_last: bool = False) -> None:
         """Send more messages of an open request; after the last ones nobody waits for it."""
         with self._changed:
-            if request.key in self._open and self._is_connected:
+            if messages and request.key in self._open and self._is_connected:
                 self._say(messages)
             if is_last:
                 self._open.pop(request.key, None)
+            self._changed.notify_all()
 
     def open_requests(self) -> list[LeadRequest]:
         """Return the requests that are not over."""
