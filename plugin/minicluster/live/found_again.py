@@ -51,7 +51,7 @@ class FoundAgain:
         code = run(self._kubernetes, self._lead, line, Ours(self._stdin, told, self._written))
         if code == KILLED_CODE and is_on_terminal():  # there nothing tells an end with the container
             raise CutError("", code_of_pod=code)
-        if code == FAILED_CODE and self._has_new_broker(begin):
+        if code in (FAILED_CODE, KILLED_CODE) and self._has_new_broker(begin):
             self._written.forget_errors()  # that of the command is its own
             raise CutError("the lead's broker died", process=line[0])
         return code

@@ -19,7 +19,7 @@ printf '%s\n' "$*" >>words
 prints() { printf 'a\nb'; echo err >&2; touch printed; until [ -e go ]; do sleep 0.02; done; printf '\nc\n'; exit 3; }
 # a broker that dies takes one command with it
 case $1 in
-run | batch) [ ! -e dies ] || { rm dies; touch died; echo a; echo lost >&2; exit 1; } ;;
+run | batch) [ ! -e dies ] || { rm dies; touch died; echo a; echo lost >&2; exit "$(cat code)"; } ;;
 esac
 case $1 in
 run | job) prints ;;
@@ -169,18 +169,18 @@ LOST = (
 
 
 @pytest.mark.parametrize(
-    ("verb", "job", "expected"),
+    ("verb", "job", "code", "expected"),
     [
-        ("run", FOUND, Done(3, "a\nb\nc\n", "lost\nerr\n")),
-        ("batch", '{"ids": ["f1", "f2"]}', Done(0, "f1\n", "")),
-        ("batch", "{}", Done(0, "f1\n", "")),
+        ("run", FOUND, "1", Done(3, "a\nb\nc\n", "lost\nerr\n")),
+        ("batch", '{"ids": ["f1", "f2"]}', "137", Done(0, "f1\n", "")),
+        ("batch", "{}", "1", Done(0, "f1\n", "")),
     ],
     ids=["run", "taken", "not taken"],
 )
 def test_what_flux_says_when_its_broker_dies_is_no_answer(
-    kubectl: Kubectl, verb: str, job: str, expected: Done
+    kubectl: Kubectl, verb: str, job: str, code: str, expected: Done
 ) -> None:
-    for name, text in {"dies": "", "go": "", "job": job}.items():
+    for name, text in {"dies": "", "go": "", "job": job, "code": code}.items():
         (kubectl.folder / name).write_text(text)
     assert kubectl.run("flux", "mini", "--", verb, "x") == expected
 
@@ -188,6 +188,7 @@ def test_what_flux_says_when_its_broker_dies_is_no_answer(
 def test_a_failure_that_is_no_death_of_the_broker_is_passed_on(kubectl: Kubectl) -> None:
     kubectl.flux(FLUX.replace("touch died", ":"))
     (kubectl.folder / "dies").touch()
+    (kubectl.folder / "code").write_text("1")
     assert kubectl.run("flux", "mini", "--", "batch", "x") == Done(1, "a\n", "lost\n")
 
 
