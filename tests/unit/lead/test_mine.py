@@ -1,6 +1,9 @@
 """mine.py: the job of a client is found by its key, whatever the clocks of the leads."""
 
+import os
 import runpy
+import signal
+import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -71,7 +74,7 @@ def test_a_job_that_is_not_there_is_lost_if_the_queue_is_younger_than_its_comman
     assert mine["main"]("key-1", str(age), action) == ({"lost": True} if lost else {})
 
 
-def test_a_shell_is_killed_before_the_command_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shell_is_stopped_before_the_command_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, module in modules(FakeFlux({}, set())).items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.syspath_prepend(SENT)
@@ -80,3 +83,22 @@ def test_a_shell_is_killed_before_the_command_that_it_waits_for(monkeypatch: pyt
     found = list(order({2, 3, 5, 9, 7}, parents))
     assert sorted(found) == [2, 3, 5, 7, 9]
     assert [found.index(pid) for pid in (5, 3, 9, 2)] == sorted(found.index(pid) for pid in (5, 3, 9, 2))
+
+
+def test_a_command_is_stopped_as_a_whole_and_then_killed_from_the_inside_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in modules(FakeFlux({}, set())).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(SENT)
+    end_command = runpy.run_path(str(SENT / "mine.py"), run_name="mine")["end_command"]
+    sent: list[tuple[int, int]] = []
+    words = ["sh", "-c", 'sleep 60 & echo "$!"; wait', "user.minicluster-client=key-1"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout
+        inner = int(shell.stdout.readline())
+        kill = os.kill
+        monkeypatch.setattr("os.kill", lambda *to: sent.append(to))
+        end_command("key-1")
+        for pid in (inner, shell.pid):
+            kill(pid, signal.SIGKILL)
+    stop, end = signal.SIGSTOP, signal.SIGKILL
+    assert sent == [(shell.pid, stop), (inner, stop), (inner, end), (shell.pid, end)]

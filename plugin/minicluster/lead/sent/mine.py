@@ -79,13 +79,16 @@ def end_command(key: str) -> None:
             parents[pid] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
             if f"user.{CLIENT_KEY}={key}" in (path / "cmdline").read_bytes().decode(errors="replace"):
                 killed.add(pid)
-    for pid in outermost_first(killed | {pid for pid, parent in parents.items() if parent in killed}, parents):
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+    order = [*outermost_first(killed | {pid for pid, parent in parents.items() if parent in killed}, parents)]
+    # the end of a terminal's shell tells the rest to hang up, and flux would pass that on to its job
+    for number, pids in ((signal.SIGSTOP, order), (signal.SIGKILL, order[::-1])):
+        for pid in pids:
+            with suppress(OSError):
+                os.kill(pid, number)
 
 
 def outermost_first(pids: set[int], parents: dict[int, int]) -> Iterator[int]:
-    """Yield processes so that none can go on when a part of it is killed: a shell would run its next command."""
+    """Yield processes so that none can go on when a part of it is stopped: a shell would run its next command."""
     left = set(pids)
     while left:
         first = {pid for pid in left if parents[pid] not in left}
