@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,14 @@ CUT_INPUT = '{"id": "f1", "cancelled": false, "input": [2, true]}'
 
 
 @pytest.fixture
-def kubectl(tmp_path: Path) -> Kubectl:
+def kubectl(tmp_path: Path) -> Iterator[Kubectl]:
     made = Kubectl(tmp_path)
     made.flux(FLUX)
     relay = Path(__file__).parents[1] / "relay.py"
     (tmp_path / "relay").write_text(f'exec {sys.executable} {relay} "$folder" "$@"')
-    return made
+    yield made
+    # a job that nobody follows any more would go on for ever
+    (tmp_path / "go").touch()
 
 
 def cut(kubectl: Kubectl, *words: str, job: str = "{}", times: int = 1, stdin: str = "", keeps: bool = False) -> Done:
