@@ -6,6 +6,7 @@ A module of remote.py, printed.py and explain.py: runs with the view's Python, 3
 from __future__ import annotations
 
 import base64
+import errno
 import json
 from collections import deque
 from typing import Any, Iterator, Mapping
@@ -18,8 +19,14 @@ Event = Mapping[str, Any]
 
 
 def lookup(handle: Any, job: int, key: str) -> str:
-    """Return what Flux has of a job. Raises FileNotFoundError if it has not."""
-    found: str = handle.rpc("job-info.lookup", {"id": job, "keys": [key], "flags": 0}).get()[key]
+    """Return what Flux has of a job. Raises FileNotFoundError if it has not, and OSError."""
+    try:
+        found: str = handle.rpc("job-info.lookup", {"id": job, "keys": [key], "flags": 0}).get()[key]
+    except OSError as error:
+        # it ran when its lead was killed: what it had of its own is gone, and the link to it is left
+        if error.errno == errno.EOPNOTSUPP:
+            raise FileNotFoundError(errno.ENOENT, key) from None
+        raise
     return found
 
 
