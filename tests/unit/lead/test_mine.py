@@ -1,5 +1,6 @@
 """mine.py: the job of a client is found by its key, whatever the clocks of the leads."""
 
+import errno
 import os
 import runpy
 import signal
@@ -102,3 +103,15 @@ def test_a_command_is_stopped_as_a_whole_and_then_killed_from_the_inside_on(monk
             kill(pid, signal.SIGKILL)
     stop, end = signal.SIGSTOP, signal.SIGKILL
     assert sent == [(shell.pid, stop), (inner, stop), (inner, end), (shell.pid, end)]
+
+
+def test_a_job_that_was_killed_with_its_lead_has_read_no_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a link of the KVS to what is gone
+    gone = OSError(errno.EOPNOTSUPP, "guest.input")
+    for name, module in modules(FakeFlux({}, set())).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(SENT)
+    # others may have brought it in
+    monkeypatch.delitem(sys.modules, "output_events", raising=False)
+    input_of = runpy.run_path(str(SENT / "mine.py"), run_name="mine")["input_of"]
+    assert input_of(FakeFlux({}, set(), errors={"job-info.lookup": gone}), 7) == (0, False)
