@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.submitted import CLIENT_ATTRIBUTE
+from minicluster.live.found_again import CLIENT_ATTRIBUTE
 
 #: One job has the only core, and another waits; each line of output is an answer of the program
 SCRIPT = """

@@ -34,6 +34,7 @@ COMPUTED = {
     "minicluster scale x": "minicluster scale x 2",
     "minicluster scale x xauto": "minicluster scale x auto",
     "minicluster scale x x=SIZE": "minicluster scale x x=2",
+    "minicluster x": "minicluster output x x",
 }
 #: Words of kubectl and Helm that may be without a name: they tell of all
 OF_ALL = {("kubectl", "get"), ("kubectl", "describe"), ("helm", "list")}

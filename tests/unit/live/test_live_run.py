@@ -48,7 +48,7 @@ def test_the_shell_command_has_flux_in_its_path(kubectl: Kubectl) -> None:
 def test_the_flux_command_passes_a_signal_to_the_command_in_the_pod(kubectl: Kubectl, number: signal.Signals) -> None:
     name = number.name.removeprefix("SIG")
     kubectl.flux(f"trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.1; done")
-    with kubectl.start("flux", "mini", "--", "submit") as process:
+    with kubectl.start("flux", "mini", "--", "queue", "drain") as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
@@ -60,7 +60,7 @@ def test_the_flux_command_passes_a_signal_to_the_command_in_the_pod(kubectl: Kub
 def test_a_signal_ends_all_that_a_command_has_started(kubectl: Kubectl, number: signal.Signals) -> None:
     # a session of its own, which holds the output, as that of a program with a terminal inside
     kubectl.flux(f"""setsid sh -c 'trap "" {number.name[3:]}; echo $$; exec sleep 100' & wait""")
-    with kubectl.start("flux", "mini", "--", "submit") as process:
+    with kubectl.start("flux", "mini", "--", "queue", "drain") as process:
         assert process.stdout
         child = Path("/proc", process.stdout.readline().strip())
         process.send_signal(number)
@@ -70,7 +70,7 @@ def test_a_signal_ends_all_that_a_command_has_started(kubectl: Kubectl, number: 
 
 def test_a_third_ctrl_c_leaves_a_command_that_ignores_signals(kubectl: Kubectl) -> None:
     kubectl.flux("trap '' INT; echo ready; sleep 5 & wait; wait")
-    with kubectl.start("flux", "mini", "--", "submit") as process:
+    with kubectl.start("flux", "mini", "--", "queue", "drain") as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         for count in range(3):
