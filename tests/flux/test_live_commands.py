@@ -26,7 +26,8 @@ mine key-w 60 find
 mine key-r 60 cancel
 flux queue drain -t 30 >&2
 mine key-r 60 find
-mine key-r 0 find
+# an age that is no more than the difference of the clocks
+mine key-r -60 find
 # what submits is ended with its last part, and what a job has got of its input is told
 (sh -c 'sleep 300; true' "$(mark "$1" key-p)") &
 mine key-p 60 find
