@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import IO
@@ -19,7 +19,7 @@ from minicluster.errors import OutputError, StateError
 from minicluster.live.input import READ_BYTES, Input
 from minicluster.live.kubectl_words import KubectlWords
 from minicluster.live.written import Written
-from minicluster.signals import HANDLER_SECONDS, handle_signals
+from minicluster.signals import HANDLER_SECONDS, handle_signals, held
 from minicluster.tool import CommandError, reason, text
 
 #: Gets a signal; returns whether it has dealt with it, so that the command doesn't get it
@@ -65,7 +65,6 @@ class Piped:
         self._told, self._written = ours.told, ours.written
         self._process: subprocess.Popen[bytes] | None = None
         self._said = KubectlWords(0)
-        self._early: list[int] = []  # signals that came before there was a process
         self._interrupts, self._quiet_since = 0, time.monotonic()
         self._left: tuple[int, float] | None = None  # by which signal, and when, nobody waits any more
         self._failure: OSError | None = None  # of our standard output
@@ -74,27 +73,25 @@ class Piped:
         """Run it, and return the exit code of the command. Raises CutError, and StateError if it can't be run."""
         source = self._stdin.descriptor() if isinstance(self._stdin, Input) else self._stdin
         # before the process begins: a signal that ended us would leave the process behind
-        with handle_signals(self._signal), streams.until_unread(self._signal):
-            # a session of its own: Ctrl-C would end kubectl, and leave the command in the pod behind
-            pipe = subprocess.PIPE
-            self._process = process = subprocess.Popen(  # noqa: S603 - words, no shell
-                self._words, stdin=source, stdout=pipe, stderr=pipe, start_new_session=True
-            )
-            self._said = KubectlWords(process.pid)
-            if source is not None:
-                os.close(source)
-            with process:
+        with handle_signals(self._signal), streams.until_unread(self._signal), ExitStack() as stack:
+            with held():  # the readers learn which process in the pod gets a signal
+                # a session of its own: Ctrl-C would end kubectl, and leave the command in the pod behind
+                pipe = subprocess.PIPE
+                self._process = process = stack.enter_context(
+                    subprocess.Popen(self._words, stdin=source, stdout=pipe, stderr=pipe, start_new_session=True)  # noqa: S603 - words, no shell
+                )
+                self._said = KubectlWords(process.pid)
                 readers = (
                     threading.Thread(target=self._read_errors, args=(process.stderr,), daemon=True),
                     threading.Thread(target=self._read, args=(process.stdout,), daemon=True),
                 )
                 for reader in readers:
                     reader.start()
-                while self._early:
-                    self._signal(self._early.pop(0), None)
-                for reader in readers:
-                    self._wait_for(reader, process)
-                code = process.wait()
+            if source is not None:
+                os.close(source)
+            for reader in readers:
+                self._wait_for(reader, process)
+            code = process.wait()
         self._end_input()
         return self._code(code)
 
@@ -161,8 +158,7 @@ class Piped:
     def _signal(self, number: int, _frame: FrameType | None) -> None:
         """Pass a signal on to the command in the pod; end only kubectl if the command can't be reached."""
         process = self._process
-        if process is None:
-            self._early.append(number)
+        if process is None:  # it could not be started
             return
         self._interrupts += number == signal.SIGINT
         if self._told(number):
