@@ -13,3 +13,5 @@ RELEASE_CHARACTERS = 53
 #: The reasons of our drains begin with this. Only these are undrained when the hosts come back. Our lines of a pod's
 #: log begin with it, too.
 OUR_PREFIX = "minicluster: "
+#: The attribute of a job that says whether it may run again: 1 or 0
+REQUEUE_ATTRIBUTE = "user.minicluster.requeue"

@@ -24,8 +24,6 @@ from tools.releases import FluxRelease
 USER = "chaos-user"
 #: Seconds without a token that counts, and those in which all jobs must end after the last trouble
 INVALID_SECONDS, END_SECONDS = 5.0, 1200.0
-#: The user attribute of each tenth job, which may run twice
-RUNS_TWICE = "user.minicluster.requeue"
 #: How Flux says of a job that it may have run (docs/reference/life-cycle.md)
 MAY_HAVE_RUN = ("failed to create guest ns", "reattach to running job is not implemented")
 
@@ -90,6 +88,7 @@ class Client(Watched, ABC):
         """Submit a job that notes when it starts."""
         name = f"job-{self.count}"
         script = f"echo {name} $(date +%s.%N) >>{NOTES}; sleep {self.chance.choice((0, 0, 0.2, 1)):g}; echo {name}"
+        # each tenth job may run twice
         self.submit(name, script, is_marked=self.count % 10 == 0)
         self.count += 1
 

@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from minicluster.names import REQUEUE_ATTRIBUTE
 from minicluster.sdk import JobFailed, JobLost, MiniCluster
 from minicluster.sdk.job_future import JobFuture
 
-from tools.chaos.client import END_SECONDS, MAY_HAVE_RUN, RUNS_TWICE, Client, Heard, Login, verdict
+from tools.chaos.client import END_SECONDS, MAY_HAVE_RUN, Client, Heard, Login, verdict
 from tools.chaos.cluster import installed, options_parser
 from tools.chaos.jobs import starts
 from tools.chaos.shells import Shells
@@ -44,7 +45,7 @@ class Futures(Client):
 
     def submit(self, name: str, script: str, *, is_marked: bool) -> None:
         """Submit a job."""
-        marked = {RUNS_TWICE: 1} if is_marked else {}
+        marked = {REQUEUE_ATTRIBUTE: 1} if is_marked else {}
         self.futures[name] = self.cluster.submit(["sh", "-c", script], name=name, attributes=marked)
 
     def told(self) -> dict[str, Heard]:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tools.chaos.client import END_SECONDS, MAY_HAVE_RUN, RUNS_TWICE, Client, Heard
+from minicluster.names import REQUEUE_ATTRIBUTE
+
+from tools.chaos.client import END_SECONDS, MAY_HAVE_RUN, Client, Heard
 from tools.chaos.jobs import records
 from tools.chaos.watched import say
 from tools.clients import Done, run, until
@@ -35,7 +37,7 @@ class Shells(Client):
 
     def submit(self, name: str, script: str, *, is_marked: bool) -> None:
         """Let the next shell that is free submit a job."""
-        mark = [f"--setattr={RUNS_TWICE}=1"] if is_marked else []
+        mark = [f"--setattr={REQUEUE_ATTRIBUTE}=1"] if is_marked else []
         words = ["submit", f"--job-name={name}", *mark, "sh", "-c", script]
         self._wanted.put((name, words))
 

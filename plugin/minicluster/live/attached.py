@@ -1,6 +1,7 @@
 """Runs commands of `flux job` that follow a job, again after a cut; they neither submit it nor end it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from minicluster.errors import StateError
 from minicluster.live.found_again import CLIENT_ATTRIBUTE, FoundAgain
@@ -22,6 +23,11 @@ def attaches(words: Sequence[str]) -> bool:
     return len(words) > 2 and words[0] == "job" and words[1] in COMMANDS and not is_part
 
 
+def read_only(job: Mapping[str, Any]) -> Sequence[str]:
+    """Return the option to attach to a job that has got all of its input: its end can't be sent twice."""
+    return ("--read-only",) if job["input"][1] else ()
+
+
 class Attached(FoundAgain):
     """A command of `flux job`."""
 
@@ -40,18 +46,15 @@ class Attached(FoundAgain):
             try:
                 return self._run((*key, *self._lead.flux_words(*line)), place)
             except CutError as cut:
-                former, job = (
-                    self._lead.uid,
-                    self._find(cut, "find", *(line[-1:] if is_attach else ()), may_run_twice=True),
-                )
+                former = self._lead.uid
+                job = self._find(cut, "find", *(line[-1:] if is_attach else ()), may_run_twice=True)
                 if cut.code_of_pod is not None and former == self._lead.uid:
                     return cut.code_of_pod
             if "exit_code" in job:
                 return self._ended(job)
             if job:
                 place = self._place(job)
-                # the end of the input can't be sent twice
-                line = (*words[:-1], *(("--read-only",) if job["input"][1] else ()), job["id"])
+                line = (*words[:-1], *read_only(job), job["id"])
             elif is_attach:
                 raise StateError(f"job {words[-1]} is lost: the lead was replaced, and its queue was not kept")
             self._written.again()

@@ -9,13 +9,14 @@ from minicluster.cluster.wake import is_asleep, was_woken
 from minicluster.errors import KubernetesError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import LateError, SilentError
-from minicluster.live.attached import Attached, attach_options, attaches
+from minicluster.live.attached import Attached, attach_options, attaches, read_only
 from minicluster.live.found_again import FoundAgain
 from minicluster.live.lookup import Cluster, refusals
 from minicluster.live.piped import CutError
 from minicluster.live.ready import find_ready_lead
 from minicluster.live.run import run
 from minicluster.live.written import HeldBack
+from minicluster.names import REQUEUE_ATTRIBUTE
 from minicluster.plurals import counted
 from minicluster.signals import handle_signals
 from minicluster.streams import Say
@@ -30,8 +31,6 @@ FOLLOWED_BY = {"--watch": ("attach", "--read-only"), "--wait": ("status",)}
 SHOWING_OPTIONS = (*FOLLOWED_BY, "--wait-event", "--progress")
 #: Runs a command that submits jobs, and saves them: no kill of the lead loses an id that is shown then
 SAVED = '"$@" || exit; "$1" kvs put --sync minicluster.saved=1 >/dev/null 2>&1; exit 0'
-#: The user attribute, and its value, by which a job may run twice
-RUNS_AGAIN = "user.minicluster.requeue=1"
 #: Seconds in which the lead has to take our end
 CANCEL_SECONDS = 8.0
 
@@ -140,23 +139,22 @@ class _Submitting(Attached):
             try:
                 return self._submit(self._marked(words), is_held=is_held)
             except CutError as cut:
-                former, ids = (
-                    self._lead.uid,
-                    self._find(cut, "taken", may_run_twice=_may_run_twice(words)).get("ids", []),
-                )
+                former = self._lead.uid
+                ids = self._find(cut, "taken", may_run_twice=_may_run_twice(words)).get("ids", [])
                 if ids:
-                    has_several = words[0] == "bulksubmit" or bool(options.intersection(SEVERAL_OPTIONS))
-                    # the others run it again
-                    self._print(ids if has_several else ids[:1])
-                    if has_several:
-                        taken = counted(len(ids), "job")
-                        raise StateError(
-                            f"{cut.reason}: Flux has taken {taken}, and perhaps not all: look at them"
-                        ) from None
-                    follow = next((FOLLOWED_BY[option] for option in FOLLOWED_BY if option in options), None)
-                    return self.attach(("job", *follow, ids[0])) if follow else 0
+                    return self._taken(words[0], options, ids, cut)
                 if not self._stdin.has(0) or (not cut.process and former == self._lead.uid):
                     raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on()}") from None
+
+    def _taken(self, command: str, options: set[str], ids: Sequence[str], cut: CutError) -> int:
+        """Print the ids of jobs that Flux has, and go on as the options say. Raises StateError for several jobs."""
+        if command == "bulksubmit" or options.intersection(SEVERAL_OPTIONS):
+            self._print(ids)
+            taken = counted(len(ids), "job")
+            raise StateError(f"{cut.reason}: Flux has taken {taken}, and perhaps not all: look at them") from None
+        self._print(ids[:1])  # the others run it again
+        follow = next((words for option, words in FOLLOWED_BY.items() if option in options), None)
+        return self.attach(("job", *follow, ids[0])) if follow else 0
 
     def _submit(self, words: Sequence[str], *, is_held: bool) -> int:
         """Return the exit code; with ``is_held`` no id is shown before it is saved. Raises CutError, StateError."""
@@ -180,11 +178,9 @@ class _Submitting(Attached):
 
 def _may_run_twice(words: Sequence[str]) -> bool:
     """Return whether the options of a flux command mark its jobs so."""
-    return any(word.endswith(RUNS_AGAIN) for word in words)
+    return any(word.endswith(f"{REQUEUE_ATTRIBUTE}=1") for word in words)
 
 
 def _attach(words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the flux command that shows a job as the `flux run` of some words."""
-    # the end of the input can't be sent twice
-    read_only = ("--read-only",) if job["input"][1] else ()
-    return ("job", "attach", *attach_options(words), *read_only, job["id"])
+    return ("job", "attach", *attach_options(words), *read_only(job), job["id"])

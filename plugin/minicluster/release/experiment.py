@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from minicluster.errors import SpecError
+from minicluster.names import REQUEUE_ATTRIBUTE
 from minicluster.release import oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.render import defaults, work
@@ -47,7 +48,7 @@ def plan(asked: Oneshot, size: int) -> Experiment:
         raise SpecError(problem)
     values["flux"]["curveCert"] = ""
     # a copy of a run that lost its node would run beside the next one
-    once = ["--setattr=user.minicluster.requeue=0"] if cluster.spec["pod"]["onStop"] == "requeue" else []
+    once = [f"--setattr={REQUEUE_ATTRIBUTE}=0"] if cluster.spec["pod"]["onStop"] == "requeue" else []
     words = [*work.flags(cluster), *once, *_command(cluster)]
     return Experiment(replace(one, is_idle=True), values, words)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from minicluster.names import REQUEUE_ATTRIBUTE
 from minicluster.outage import Age
 from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
 from minicluster.sdk.finished import finished
@@ -145,7 +146,7 @@ class Submission:
 
     def _lose(self) -> list[Message] | None:
         """Submit the job again if it may run twice; else say what is known of it."""
-        if self._job["attributes"].get(RUNS_TWICE) == 1 and not self.future.cancelled():
+        if self._job["attributes"].get(REQUEUE_ATTRIBUTE) == 1 and not self.future.cancelled():
             self.name = ""
             return [message] if (message := self.message()) else None
         name = f"job {self.name}" if self.name else f"the job {self._job['command']}"
@@ -179,8 +180,6 @@ class Attachment(Submission):
         return None
 
 
-#: The attribute of a job that may run twice, with the value 1
-RUNS_TWICE = "user.minicluster.requeue"
 LOST_WAY_OUT = "look before you submit it again; state.capacity keeps the queue"
 
 

@@ -3,12 +3,12 @@
 AGE is the number of seconds since the command began. ``stop`` cancels the job if it waits, ``cancel`` also
 if it runs. ``find`` ends the command that has submitted it, whose client is gone: it would submit it later, or read on.
 ``find`` of a JOB, by its id, is one that others have submitted, or the last that runs it again (requeue.py).
-``taken`` does that too, and prints the ``ids`` of all its jobs, the oldest first.
+``taken`` ends the command, too, and prints the ``ids`` of all its jobs, the oldest first.
 Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``input``, how many bytes of its input it got,
 and whether also the end; {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the ``exit_code``
 (null if it never ran). If none is found in a queue that began after the command, it is ``lost``.
 ``broker`` prints whether the lead's broker ``is_new``: whether it began later.
-Given to `flux python -c` by submitted.py. Runs with the view's Python, 3.8 or later.
+Given to `flux python -c` by found_again.py. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from minicluster.names import REQUEUE_ATTRIBUTE
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import is_zero
 
@@ -35,7 +36,7 @@ def on_stop(cluster: MiniClusterModel) -> Iterator[str]:
     if cluster.runner.get("launcher"):
         yield (
             "pod.onStop is 'requeue' and the runner is a launcher: only a launcher knows which of its jobs run again; "
-            "drop onStop, and have the launcher mark jobs with --setattr=user.minicluster.requeue=1"
+            f"drop onStop, and have the launcher mark jobs with --setattr={REQUEUE_ATTRIBUTE}=1"
         )
 
 
