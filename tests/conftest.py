@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from minicluster import streams
 from minicluster.pod import programs
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
@@ -58,6 +59,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     if report.skipped and "make tools" in str(report.longrepr) and "MINICLUSTER_TEST_TOOLS" in os.environ:
         report.outcome = "failed"
     return report
+
+
+@pytest.fixture(autouse=True)
+def _about_nothing() -> None:
+    """Forget the namespace and the context of a command that another test ran in this process."""
+    streams.about(namespace="", context="")
 
 
 def _helm(name: str, factory: pytest.TempPathFactory) -> Helm:

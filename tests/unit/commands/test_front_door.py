@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from minicluster import cli, streams
+from minicluster import cli
 from minicluster.errors import CurveError, MiniClusterError, UsageError
 from support import GROUP, SEED, Done, Process, front_door
 
@@ -24,7 +24,6 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the files that the commands are given."""
-    streams.about(namespace="", context="")  # another test's
     (tmp_path / "stream").write_text(DOCUMENT)
     (tmp_path / "cluster").write_text(CLUSTER)
     (tmp_path / "seed").write_bytes(SEED)
