@@ -22,6 +22,13 @@ def cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def put(file: Path, text: str) -> None:
+    """Write a file that is never seen half written, as those of /proc/net are not."""
+    whole = file.with_suffix(".whole")
+    whole.write_text(text)
+    whole.replace(file)
+
+
 def lines(file: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
@@ -49,8 +56,8 @@ def test_a_worker_that_loses_its_connection_sees_to_its_broker(make: Make) -> No
     # a connection that closes; one to another port; one that it accepts as a parent in the tree
     others = ["0100007F:8D2C 0200007F:2328 08", "0100007F:8D2C 0200007F:1F90 01", "0100007F:2328 0200007F:8D2C 01"]
     lost = head + "".join(f"   0: {each} 00000000:00000000\n" for each in others)
-    (net / "tcp").write_text(lost)
-    (net / "tcp6").write_text(head + "   0: 0000:8D2C 0000:2328 01 00000000:00000000\n")
+    put(net / "tcp", lost)
+    put(net / "tcp6", head + "   0: 0000:8D2C 0000:2328 01 00000000:00000000\n")
     pod.edit("worker.sh", "watch_connection /proc/net", f"watch_connection {net}")
     looks = pod.root / "looks"
     pod.edit("watch.sh", 'sleep "$pause"', f"echo look >>{looks}; sleep 0.1")
@@ -59,7 +66,7 @@ def test_a_worker_that_loses_its_connection_sees_to_its_broker(make: Make) -> No
     until(lambda: len(lines(looks)) > 3)
     assert pod.calls("python", "lost_lead.py") == []
     # it has a successor at once
-    (net / "tcp6").write_text(head + "   0: 0000:8D2D 0000:2328 01 00000000:00000000\n")
+    put(net / "tcp6", head + "   0: 0000:8D2D 0000:2328 01 00000000:00000000\n")
     until(lambda: pod.calls("python", "lost_lead.py"))
     [call] = pod.calls("python", "lost_lead.py")
     assert call.env["FLUX_URI"] == f"local://{pod.run_folder}/flux/local"
