@@ -48,7 +48,6 @@ class Broker:
     """A broker's process, as /proc shows it."""
 
     def __init__(self, pid: int) -> None:
-        """Read nothing yet."""
         self.folder = Path("/proc", str(pid))
 
     @property
@@ -80,7 +79,6 @@ class Instance:
     """Brokers that have been started, rank 0 first."""
 
     def __init__(self, process: subprocess.Popen[str], pids: list[int], begin: float) -> None:
-        """Take the process whose stdin and stdout are those of `steps`."""
         self.process, self.brokers, self.begin = process, [Broker(pid) for pid in pids], begin
 
     def step(self, name: str) -> tuple[float, float]:

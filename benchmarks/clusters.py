@@ -27,7 +27,6 @@ class MeasuredCluster:
     """The MiniCluster that is measured."""
 
     def __init__(self, values: dict[str, Any], kubectl: list[str], namespace: str, name: str = NAME) -> None:
-        """Install it and wait for its lead."""
         self.kubectl, self.namespace, self.name = kubectl, namespace, name
         everything = values_of({"logging": {"quiet": True}, **values}, self.runner, scheduler=self.scheduler)
         words = ("--namespace", namespace, "--post-renderer", "minicluster", "-f", "-")
@@ -119,7 +118,6 @@ class BareCluster(MeasuredCluster):
     words = ("env", "FLUX_URI=local:///mnt/flux/local", "/opt/views/view/bin/flux")
 
     def __init__(self, most: int, kubectl: list[str], namespace: str, *, keeps: bool = False) -> None:
-        """Install a MiniCluster and replace its Job."""
         super().__init__({"size": 1, "maxSize": most}, kubectl, namespace, f"{NAME}-{'kept' if keeps else 'bare'}")
         job = json.loads(output(*kubectl, "get", "job", self.name, "-o", "json"))
         output(*kubectl, "delete", "job", self.name, "--cascade=foreground", "--wait")

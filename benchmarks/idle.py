@@ -35,7 +35,6 @@ class Container:
     """A container of a pod."""
 
     def __init__(self, cluster: MeasuredCluster, index: int, name: str) -> None:
-        """Find the pod."""
         selector = f"batch.kubernetes.io/job-name={cluster.name},batch.kubernetes.io/job-completion-index={index}"
         pod = output(*cluster.kubectl, "get", "pods", "-l", selector, "-o", "name").strip()
         self.words = (*cluster.kubectl, "exec", pod, "-c", name, "--", "sh", "-c")

@@ -58,7 +58,6 @@ class Brokers:
     """The brokers of this machine, in a folder; all but the first follow the pods."""
 
     def __init__(self, words: list[str], folder: Path) -> None:
-        """Start the lead's."""
         self.words, self.folder = words, folder
         self.running: dict[int, subprocess.Popen[bytes]] = {}
         # the last of the scripts that a broker runs before it joins
@@ -98,7 +97,6 @@ class Pods:
     """The simulated pods of a release, whose brokers start and end with them."""
 
     def __init__(self, release: Release, brokers: Brokers) -> None:
-        """Follow them."""
         self.brokers, self.live = brokers, {0}
         words = ["kubectl", "get", "pods", "-n", release.namespace, "-l", f"{JOB_NAME}={release.name}"]
         words += ["--watch", "--no-headers", "-o", f"custom-columns={COLUMNS}"]

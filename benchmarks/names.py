@@ -41,7 +41,6 @@ class Server(threading.Thread):
     """A DNS server that counts."""
 
     def __init__(self) -> None:
-        """Listen."""
         super().__init__(daemon=True)
         self.known, self.asked = False, 0
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

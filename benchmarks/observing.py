@@ -70,7 +70,6 @@ class Delays:
     """How long after the end of each job the program of the page tells it, in seconds."""
 
     def __init__(self, fifo: Path) -> None:
-        """Read what the program writes, until it ends."""
         os.mkfifo(fifo)
         self.seconds: list[float] = []
         self._thread = threading.Thread(target=self._read, args=(fifo,))

@@ -82,7 +82,6 @@ class EmbeddedCluster(KubernetesCluster):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End everything."""
         self._stop()
 
     def grant(self, namespace: str, role: str = "edit") -> None:

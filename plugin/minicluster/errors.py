@@ -107,7 +107,6 @@ class AccessError(StateError, StatusError):
     """What a command needs to know of Kubernetes is not to be had; ``cause`` is Kubernetes' error."""
 
     def __init__(self, cause: KubernetesError, way_out: str) -> None:
-        """Add the way out to the reason."""
         super().__init__(f"{cause.reason}: {way_out}")
         self.cause = cause
 
@@ -126,6 +125,5 @@ class Interrupted(MiniClusterError):  # noqa: N818 - not an error
     """Someone pressed Ctrl-C, or another signal came."""
 
     def __init__(self, message: str, code: int = 130) -> None:
-        """Keep the exit code."""
         super().__init__(message)
         self.code = code

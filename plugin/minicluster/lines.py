@@ -18,7 +18,6 @@ class Cutter:
     """Cuts bytes that come in parts of any size into lines that keep their ends."""
 
     def __init__(self) -> None:
-        """Have no part yet."""
         self._begun: list[bytes] = []
 
     def take(self, data: bytes) -> list[bytes]:

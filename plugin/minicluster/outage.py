@@ -53,7 +53,6 @@ class Age:
     """How long ago something was: while a laptop sleeps, the monotonic clock stands, and only the other one goes on."""
 
     def __init__(self) -> None:
-        """Begin now."""
         self._begin = (time.monotonic(), time.time())
 
     @property

@@ -150,7 +150,6 @@ class Screen:
     """Standard error on a terminal: lines, and below them the line of a wait."""
 
     def __init__(self, file: IO[str]) -> None:
-        """Show nothing yet."""
         self.file = file
         self._console = _console(file)
         self._live: Live | None = None

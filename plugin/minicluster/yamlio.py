@@ -188,7 +188,6 @@ class DuplicateKeyError(yaml.MarkedYAMLError):
     """A map has a key twice. Most readers would drop the first one without a word."""
 
     def __init__(self, key: str, *lines: int) -> None:
-        """Take the key and its two lines."""
         where = f"in lines {min(lines)} and {max(lines)}" if len(set(lines)) > 1 else f"in line {lines[0]}"
         super().__init__(problem=f"has the key {key} twice, {where}: keep one of them")
 

@@ -30,7 +30,6 @@ class Shells(Client):
     said: dict[str, Done] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Start them."""
         self._wanted: queue.Queue[tuple[str, list[str]]] = queue.Queue(1)
         for _ in range(self.number):
             threading.Thread(target=self._work, daemon=True).start()

@@ -42,7 +42,6 @@ class Demand:
     """Tells the lead what each burst offers, and knows what the queue needs of it."""
 
     def __init__(self, root: MiniClusterModel, kubernetes: KubePort, bursts: Mapping[str, Offer]) -> None:
-        """Take the bursts by name, the preferred ones first."""
         self.error: Exception | None = None  #: why it has stopped: the root has ended, or a bug
         self._root, self._kubernetes, self._jobs = root, kubernetes, root_jobs(root)
         self._offers = {**{job.name: job.offer({}) for job in self._jobs}, **bursts}

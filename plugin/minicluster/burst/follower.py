@@ -28,7 +28,6 @@ class Follower:
     """
 
     def __init__(self, request: BurstRequest, policy: BurstLimits, how: How, demand: Demand) -> None:
-        """Send no request yet."""
         self.request, self.policy, self.how, self.demand = request, policy, how, demand
         self.name, self.thread = request.burst.name, threading.Thread(target=self._run, daemon=True)
         self._windows = Windows()

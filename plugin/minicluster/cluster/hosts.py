@@ -32,7 +32,6 @@ class Host:
         return f"{self.job.removesuffix(f'-{self.group}')} {self.group}={size}" if self.group else f"{self.job} {size}"
 
     def __str__(self) -> str:
-        """Return its name in Flux."""
         return f"{self.job}-{self.index}"
 
 

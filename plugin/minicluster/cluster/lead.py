@@ -38,7 +38,6 @@ class Lead(Node):
         return [f"{self.home}/bin/flux", *words]
 
     def __str__(self) -> str:
-        """Name it for people."""
         return "the lead"
 
 

@@ -31,7 +31,6 @@ class Node:
         return self.pod.name.rsplit("-", 1)[0]
 
     def __str__(self) -> str:
-        """Name it for people."""
         return f"pod {self.pod.name}"
 
 

@@ -13,7 +13,6 @@ class Amount(click.ParamType):  # type: ignore[type-arg]  # older versions have 
     name = "quantity"
 
     def __init__(self, resource: str) -> None:
-        """Take quantities of a resource."""
         self._resource = resource
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

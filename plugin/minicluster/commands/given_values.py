@@ -21,7 +21,6 @@ class GivenValues(click.Path):
     """
 
     def __init__(self) -> None:
-        """Take what exists."""
         super().__init__(exists=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

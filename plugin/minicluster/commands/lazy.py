@@ -13,7 +13,6 @@ class LazyGroup(click.Group):
     """A group with commands in modules of this package, each a function ``command``."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **how: Any) -> None:
-        """Take the names of the modules by those of their commands."""
         super().__init__(*args, **how)
         self.modules = modules
 

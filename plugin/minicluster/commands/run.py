@@ -40,7 +40,6 @@ class Tasks(click.IntRange):
     """A number of tasks. Helm and kubectl have another -n."""
 
     def __init__(self) -> None:
-        """Allow 0."""
         super().__init__(min=0)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:

@@ -42,7 +42,6 @@ class SilentError(MiniClusterError):
     """The lead gave no answer; ``reason`` says why."""
 
     def __init__(self, reason: str) -> None:
-        """Keep the reason."""
         super().__init__(reason)
         self.reason = reason
 

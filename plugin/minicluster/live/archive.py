@@ -101,7 +101,6 @@ class Counted:
     """A stream whose bytes a transfer counts."""
 
     def __init__(self, stream: IO[bytes], transfer: Transfer) -> None:
-        """Count what is read and written."""
         self._stream, self._transfer = stream, transfer
 
     def write(self, data: bytes) -> int:
@@ -146,7 +145,6 @@ class _Padded:
     """A file that goes on with zeros where it has become shorter, as GNU tar writes it."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Read a file."""
         self._file = file
 
     def read(self, size: int) -> bytes:

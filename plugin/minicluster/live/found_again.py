@@ -34,7 +34,6 @@ class FoundAgain:
     """A flux command of ours."""
 
     def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say) -> None:
-        """Run nothing yet."""
         # apart: Ctrl-C on a terminal must not end our questions to the lead
         self._kubernetes = Kubernetes(kubernetes.context, kubernetes.namespace, is_apart=True)
         self._lead, self._stdin, self._written, self._say = lead, Input(), Written(), say

@@ -15,7 +15,6 @@ class Input:
     """Our standard input. The data of a pipe is kept, a file is read again, and a terminal is the command's own."""
 
     def __init__(self) -> None:
-        """Read nothing yet."""
         self._begin: int | None = None
         with suppress(OSError):
             self._begin = os.lseek(0, 0, os.SEEK_CUR)

@@ -24,7 +24,6 @@ class LeadLog:
     """Writes the log of each lead from its first line on. Without a log the rest goes on, and why is said."""
 
     def __init__(self, kubernetes: KubePort, write: Write, say: Say) -> None:
-        """Read nothing yet."""
         self._stop = threading.Event()
         self._log = FollowedLog(kubernetes.within(None, self._stop), "", "the lead", say)
         self._write, self._say = write, say
@@ -34,11 +33,9 @@ class LeadLog:
         self.has_begun = False  #: whether a line was there
 
     def __enter__(self) -> Self:
-        """Nothing runs yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Read no more."""
         self._end()
 
     def _end(self) -> None:

@@ -28,7 +28,6 @@ class NewLines:
     """
 
     def __init__(self) -> None:
-        """Know no line yet."""
         self._latest: Time = (b"", b"")
         self._count = 0  #: of lines from the first one with that time on
         self._length = 0  #: of what is known of the last one

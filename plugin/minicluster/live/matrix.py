@@ -76,7 +76,6 @@ class _RunTeller:
         self._ran, self._begin = 0, time.monotonic()
 
     def __call__(self, text: str) -> None:
-        """Say a text."""
         if isinstance(text, Step):
             text = Step(text, text.phase, self._share(), is_quiet=text.is_quiet, tone=text.tone)
         self._say(text)

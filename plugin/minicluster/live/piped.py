@@ -60,7 +60,6 @@ class Piped:
     """A kubectl."""
 
     def __init__(self, words: Sequence[str], signal_words: SignalWords, ours: Ours) -> None:
-        """Start nothing yet."""
         self._words, self._signal_words, self._stdin = words, signal_words, ours.stdin
         self._told, self._written = ours.told, ours.written
         self._process: subprocess.Popen[bytes] | None = None

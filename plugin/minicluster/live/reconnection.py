@@ -20,7 +20,6 @@ class Reconnection:
     """What is known of the broken connections of one command; ``goes_on`` says what the user can do without it."""
 
     def __init__(self, kubernetes: KubePort, name: str, say: Say, goes_on: Callable[[], str]) -> None:
-        """Know of none."""
         self._kubernetes, self._name, self._say, self._goes_on = kubernetes, name, say, goes_on
         self._outage = Outage(say)
 

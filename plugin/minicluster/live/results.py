@@ -79,7 +79,6 @@ class Results:
     """What a folder has of a matrix."""
 
     def __init__(self, folder: Path) -> None:
-        """Read nothing yet."""
         self.folder = folder
 
     def sizes(self) -> list[int]:

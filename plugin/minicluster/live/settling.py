@@ -26,7 +26,6 @@ class HeldQueue:
     """The queue of a MiniCluster, which the lead keeps stopped as long as somebody talks to it."""
 
     def __init__(self, kubernetes: KubePort, name: str, lead: Lead) -> None:
-        """Hold nothing yet."""
         self._kubernetes, self._name, self._lead = kubernetes, name, lead
         self._conversation: Conversation | None = None
 

@@ -14,7 +14,6 @@ class StartWatch:
     """Ends the wait for a lead that can't start, or for the quorum when other pods can't."""
 
     def __init__(self, name: str) -> None:
-        """Know nothing yet."""
         self._name = name
         self._since: float | None = None
 

@@ -61,7 +61,6 @@ class ReportedValues:
     """The values of a release, and what of them no other part may show."""
 
     def __init__(self, kubernetes: Kubernetes, name: str) -> None:
-        """Read them."""
         self._secrets: list[str] | None = None
         self.text = SECRET_LOOKS.sub(HIDDEN_TEXT, _read(lambda: self._of(kubernetes, name)))
 

@@ -8,7 +8,6 @@ class Written:
     """How many bytes of its output and its errors a command has written, of which none are passed on twice."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._counts, self._again = [0, 0], [0, 0]
 
     def again(self, *, errors: bool = True) -> None:
@@ -31,7 +30,6 @@ class HeldBack(Written):
     """Keeps what a command writes until it has ended."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         super().__init__()
         self._kept = [b"", b""]
 

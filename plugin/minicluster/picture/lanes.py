@@ -11,7 +11,6 @@ class Lanes:
     """The lanes of all nodes, and until when each is taken."""
 
     def __init__(self) -> None:
-        """Have no lane yet."""
         self._ends: dict[int, list[float]] = {}
 
     def take(self, ranks: Iterable[int], start: float, end: float | None) -> list[int]:

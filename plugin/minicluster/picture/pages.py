@@ -25,7 +25,6 @@ class Shown:
     """A MiniCluster that is shown: its feed, and the pages that are open."""
 
     def __init__(self, feed: Feed) -> None:
-        """Have no page yet."""
         self.feed, self.pages = feed, set[Listener]()
 
     def tick(self) -> None:

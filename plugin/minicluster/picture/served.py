@@ -28,7 +28,6 @@ class PageServer:
     """Serves pages until it is stopped."""
 
     def __init__(self, pages: Pages) -> None:
-        """Take the pages."""
         self.pages = pages
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

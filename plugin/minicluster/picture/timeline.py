@@ -29,7 +29,6 @@ class Timeline:
     """Jobs, nodes, marks and samples, and what has changed of them since the last `changes`."""
 
     def __init__(self, name: str, most: int = PICTURE_JOBS) -> None:
-        """Know nothing of a MiniCluster but its name."""
         self.name = name
         self.jobs, self.nodes = JobBook(most), NodeBook(name)
         self.samples: list[Sample] = []

@@ -50,7 +50,6 @@ class Oneshot(AskedRelease):
     is_made_up: bool = field(init=False, default=False)  #: whether no other release has its name, or will have it soon
 
     def __post_init__(self) -> None:
-        """Make a name up if there is none."""
         if not self.name:
             object.__setattr__(self, "name", made_up_name())
             object.__setattr__(self, "is_made_up", True)

@@ -234,7 +234,6 @@ class MiniCluster(Pictured):
         self._queue.close(timeout)
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -245,5 +244,4 @@ class MiniCluster(Pictured):
             self.close()
 
     def __repr__(self) -> str:
-        """Name it."""
         return f"<MiniCluster {self.name} in {self._kube}>"

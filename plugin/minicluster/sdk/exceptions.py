@@ -45,7 +45,6 @@ class ApiError(SdkError):
     """Kubernetes refuses a request, or can't be reached; ``status`` is HTTP's, 0 if there was no answer."""
 
     def __init__(self, message: str, status: int = 0) -> None:
-        """Keep the status."""
         super().__init__(message)
         self.status = status
 
@@ -74,7 +73,6 @@ class JobFailed(JobError):  # noqa: N818 - what happened
     """A job failed, was cancelled by someone else, or ran out of time."""
 
     def __init__(self, job: FinishedJob) -> None:
-        """Keep the job."""
         last = next((line.strip() for line in reversed(lines.split(job.stderr)) if line.strip()), "")
         # the last line may be the same reason, from Flux's shell
         is_new = job.reason.rpartition(": ")[2] not in last
@@ -82,7 +80,6 @@ class JobFailed(JobError):  # noqa: N818 - what happened
         self.job = job
 
     def __reduce__(self) -> tuple[type[JobFailed], tuple[FinishedJob], dict[str, Any]]:
-        """Let it be pickled, with what a program has added to it."""
         return type(self), (self.job,), self.__dict__
 
     @property

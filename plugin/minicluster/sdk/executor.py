@@ -21,7 +21,6 @@ class CommandExecutor(Executor):
     """
 
     def __init__(self, submit: Callable[..., JobFuture], options: JobOptions) -> None:
-        """Keep the function that submits, and the options of each job."""
         self._submit, self._options = submit, options
         self._is_closed = False
         self.after_fork()

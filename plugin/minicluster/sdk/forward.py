@@ -67,11 +67,9 @@ class PortForward:
         self._server.server_close()
 
     def __enter__(self) -> "PortForward":
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
         self.close()
 
 

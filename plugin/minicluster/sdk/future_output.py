@@ -41,7 +41,6 @@ class OutputRequest:
     is_owed, fate = False, ""
 
     def __init__(self, name: str) -> None:
-        """Ask for that of the job with this id."""
         self.key = uuid.uuid4().hex
         self._name, self._at = name, 0
         self._begin()

@@ -20,7 +20,6 @@ class JobQueue:
     """Talks to the lead of a MiniCluster about its jobs."""
 
     def __init__(self, kube: KubePort, name: str) -> None:
-        """Ask nothing yet."""
         self._kube, self._name = kube, name
         self._session = Session(partial(_connect, kube, name))
         # who forgets to close it, and has no open job, leaves no connection

@@ -16,7 +16,6 @@ class LeadPort:
     """A port of the lead; the connections to one pod share a kubectl."""
 
     def __init__(self, kube: KubePort, name: str, port: int) -> None:
-        """Begin with no connection."""
         self._kube, self._name, self._port = kube, name, port
         self._forward: Forward | None = None
         self._lock = threading.Lock()

@@ -167,7 +167,6 @@ class Attachment(Submission):
     """A job that is there already, whoever has submitted it, to its end."""
 
     def __init__(self, name: str, future: JobFuture) -> None:
-        """Keep its id, and the future that it fulfils."""
         super().__init__({"command": [], "attributes": {}}, future)
         self.key, self.name, self._sent = f"any-{self.key}", name, Age()
 

@@ -1,38 +1,39 @@
-"""One name for one thing: no class, module or constant has the name of another (CONTRIBUTING.md, Words)."""
+"""One name for one thing: classes of a folder, programs of the pods, constants (CONTRIBUTING.md, Words)."""
 
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from support import PACKAGE, SOURCES
 
-#: Modules that may have the name of another: Python's own, and those of a room that says what each of them is.
-SHARED_NAMES = {"__init__.py", "__main__.py"}
-SHARING_ROOMS = {
-    "commands",  # a module has the name of its command; what does the work in another room may have it too
-    "render/refusals",  # a module has the name of the part of the spec of which it refuses values
-}
+#: Rooms whose programs are in one folder where they run, so they find each other by file name
+FLAT = {"pod": 6, "lead/sent": 1}
 
 
-def repeated(names: list[str]) -> dict[str, int]:
+def repeated(names: Iterable[object]) -> dict[object, int]:
     return {name: count for name, count in Counter(names).items() if count > 1}
 
 
-def test_no_two_classes_have_the_same_name() -> None:
-    nodes = [node for path in SOURCES for node in ast.walk(ast.parse(path.read_text()))]
-    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+def test_no_two_classes_of_a_folder_have_the_same_name() -> None:
+    classes = [
+        (path.parent, node.name)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
     assert len(classes) > 100
     assert repeated(classes) == {}
 
 
-def test_no_two_modules_have_the_same_name() -> None:
-    paths = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
-    names = [path.name for path in paths if str(path.parent) not in SHARING_ROOMS and path.name not in SHARED_NAMES]
-    assert len(names) > 70
-    assert repeated(names) == {}
+@pytest.mark.parametrize("room", FLAT)
+def test_no_two_programs_of_a_pod_have_the_same_name(room: str) -> None:
+    folders = {path.parent for path in (PACKAGE / room).rglob("[a-z]*.py")}
+    assert len(folders) == FLAT[room]
+    assert repeated(path.name for folder in folders for path in folder.glob("[a-z]*.py")) == {}
 
 
 #: What a number is of: a constant's name ends with it
@@ -123,10 +124,3 @@ def test_a_text_or_number_of_the_package_stands_in_one_module() -> None:
         if isinstance(value, ast.Constant) and not any(map(path.is_relative_to, OF_PODS)):
             modules.setdefault(name, []).append(str(path))
     assert {name: found for name, found in modules.items() if len(found) > 1} == {}
-
-
-def test_say_is_defined_once() -> None:
-    found = [
-        str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if "Callable[[str], None]" in path.read_text()
-    ]
-    assert found == ["streams.py"]

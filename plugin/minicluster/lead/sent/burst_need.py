@@ -83,7 +83,6 @@ class Answers:
     """Answers the newest offer."""
 
     def __init__(self, handle: Any, changes: Changes) -> None:
-        """Take a handle, and the changes that Flux reports."""
         self.handle, self.changes = handle, changes
         self.pending = Pending(handle)
         self.offer: dict[str, Any] = {}

@@ -39,7 +39,6 @@ class Followed:
     """One job."""
 
     def __init__(self, key: str, job: int, reply: Replies) -> None:
-        """Follow it from its first event."""
         self.key, self.job, self.reply = key, job, reply
         self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
         self.waits: str | None = ""  # the reason that the client knows; None once it no longer waits
@@ -99,7 +98,6 @@ class Journal:
     """The jobs that are followed, and the stream of their events."""
 
     def __init__(self, handle: Any, reply: Replies) -> None:
-        """Begin the stream; its first events may be older."""
         self.handle, self.reply, self.recorded = handle, reply, Recorded(reply)
         self.jobs: dict[int, Followed] = {}
         #: Of jobs that nobody follows yet, whose id or past is asked for: the events that came meanwhile

@@ -93,7 +93,6 @@ class LiveOutput:
     """The outputs that a client reads."""
 
     def __init__(self, handle: Any, reply: Replies) -> None:
-        """Begin with none."""
         self.handle, self.reply = handle, reply
         self.watches: dict[str, Watch] = {}
 

@@ -70,7 +70,6 @@ class Observer:
     """Tells what changes."""
 
     def __init__(self, handle: Any, reply: Replies) -> None:
-        """Take a handle and what writes."""
         self.handle, self.reply = handle, reply
         self.changes: dict[int, dict[str, Any]] = {}
         self.is_changed, self.next_look = True, 0.0

@@ -29,7 +29,6 @@ class Printer:
     """Prints the output of a job."""
 
     def __init__(self, handle: Any, job: Any) -> None:
-        """Take a job that Flux knows."""
         self.handle, self.job, self.told = handle, job, set()  # type: ignore[var-annotated]
 
     def print(self, event: Event) -> None:

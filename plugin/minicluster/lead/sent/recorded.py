@@ -27,7 +27,6 @@ class Recorded:
     """Looks for the records of jobs by the keys of their requests."""
 
     def __init__(self, reply: Replies) -> None:
-        """Look for nothing yet."""
         self.reply = reply
         self.wanted: dict[str, Callable[[], Any]] = {}
 

@@ -53,7 +53,6 @@ class FluxRequests:
     """Does the client's requests in Flux."""
 
     def __init__(self, handle: Any, reply: Replies) -> None:
-        """Keep the handle, and the requests that wait for its answers."""
         self.handle, self.reply = handle, reply
         self.journal, self.outputs = Journal(handle, reply), LiveOutput(handle, reply)
         self.earlier: dict[str, int] | None = None

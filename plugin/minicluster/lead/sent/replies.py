@@ -24,7 +24,6 @@ class Replies:
     """Standard output, with what it can't take yet."""
 
     def __init__(self, handle: Any) -> None:
-        """Write from the reactor of a handle."""
         self.file, self.rest, self.lock = sys.stdout.fileno(), bytearray(), threading.Lock()
         os.set_blocking(self.file, False)
         self.watcher = handle.fd_watcher_create(self.file, self._write, constants.FLUX_POLLOUT)

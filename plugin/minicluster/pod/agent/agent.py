@@ -42,7 +42,6 @@ class Agent:
     """Looks at Flux, and has its parts act."""
 
     def __init__(self, handle: Any, file: Path, problems: Problems) -> None:
-        """Open no connection yet."""
         self.handle, self.file, self.problems = handle, file, problems
         self.once = Once()
         self.budgets: dict[str, DisruptionBudget] = {}  #: by group

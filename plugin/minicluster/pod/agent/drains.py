@@ -22,7 +22,6 @@ class RanksWithoutPods:
     ranges: tuple[range, ...]
 
     def __contains__(self, rank: object) -> bool:
-        """Say whether a rank has no pod."""
         return any(rank in each for each in self.ranges)
 
 

@@ -136,7 +136,6 @@ class MetricsServer:
     """Serves the last text that it was given, on /metrics."""
 
     def __init__(self) -> None:
-        """Serve nothing yet."""
         self._text = b""
         self._server: ThreadingHTTPServer | None = None
 

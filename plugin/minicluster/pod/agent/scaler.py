@@ -27,7 +27,6 @@ class Scaler:
     """Takes a snapshot at each look, decides and acts."""
 
     def __init__(self, handle: Any, once: Once) -> None:
-        """Ask nothing yet."""
         self.handle, self.once = handle, once
         self.jobs: list[SizedJob] = []  #: the first is that of the cluster's own nodes
         self.pending = Pending(handle)

@@ -19,7 +19,6 @@ class Connections:
     """The tree of brokers, which never changes, and what its inner nodes say; each is asked once."""
 
     def __init__(self, handle: Any) -> None:
-        """Ask nothing yet."""
         self.handle = handle
         self._said: dict[int, dict[int, tuple[str, float]]] = {}
 

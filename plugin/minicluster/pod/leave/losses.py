@@ -37,7 +37,6 @@ class Losses:
     """Puts each job back once."""
 
     def __init__(self, handle: Any, on_stop: str) -> None:
-        """With the value of pod.onStop."""
         self.handle, self.on_stop = handle, on_stop
         # a lead that comes back fails the jobs of the one before at once, and this program starts later, or again
         self.since = self.begin = float(handle.attr_get("broker.starttime"))

@@ -31,7 +31,6 @@ class Validator(feasibility.Validator):  # type: ignore[misc] # Flux has no type
     """The plugin, by the name that Flux looks for: Flux's own, with a memory of the jobs that can run."""
 
     def __init__(self, parser: Any) -> None:
-        """Remember nothing yet."""
         super().__init__(parser)
         self.feasible: set[str] = set()
         self.expires = 0.0

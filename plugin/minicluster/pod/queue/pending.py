@@ -30,7 +30,6 @@ class Pending:
     """The requests of the jobs that wait."""
 
     def __init__(self, handle: Any, allowed: Allowed = allowed_ranks) -> None:
-        """Take a handle of Flux."""
         self.handle, self.allowed = handle, allowed
         self.known: dict[int, Request] = {}  #: by the id of a waiting job
         self.ranks: dict[str, frozenset[int] | None] = {}  #: by constraints

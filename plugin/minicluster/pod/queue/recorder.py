@@ -34,7 +34,6 @@ class Ends(Changes):
     """Waits for the ends of jobs; notes the user's attributes of those that are submitted."""
 
     def __init__(self, handle: Any) -> None:
-        """Take a handle that nothing else uses."""
         super().__init__(handle, ["ends"])
         self.users: dict[int, Mapping[str, Any]] = {}
 

@@ -72,7 +72,6 @@ class Guard:
     """Decides what becomes of a shortage of memory."""
 
     def __init__(self, memory: Memory, reserve: int, host: str, run: Path, epilog: Epilog) -> None:
-        """With what `main` knows."""
         self.memory, self.reserve, self.host, self.epilog = memory, reserve, host, epilog
         self.node = FluxNode(run)
         #: The bytes that were short when the node was drained, 0 while it isn't; until when not to judge again

@@ -39,7 +39,6 @@ class FluxNode:
     """The node as Flux knows it. Flux's bindings take 7 MiB: they are imported when there is something to tell."""
 
     def __init__(self, run: Path) -> None:
-        """With the broker's run folder."""
         self.run = run
 
     def end_job(self, job: int, why: str) -> None:
