@@ -15,9 +15,13 @@ toYaml returns nothing for a control character. A value with one of these is wri
 {{/*
 Sets the defaults of unset values, in place. Helm drops a value that the user sets to null, and `--reuse-values` lacks
 the fields that a newer chart adds. Each template of an object calls this first, and renders nothing without `enabled`, by
-which a parent chart leaves this one out.
+which a parent chart leaves this one out. The first call does it for all: it is the slowest part of a render.
 */}}
 {{- define "minicluster.defaults" -}}
+{{- include "minicluster.once" (list . "minicluster.setDefaults") -}}
+{{- end }}
+
+{{- define "minicluster.setDefaults" -}}
 {{- include "minicluster.fill" (list .Values (.Files.Get "files/defaults.json" | fromJson)) -}}
 {{- if ne (toString .Values.enabled) "false" }}{{ $_ := set .Values "enabled" true }}{{ end -}}
 {{- end }}
