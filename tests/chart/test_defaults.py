@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import yaml
+from batch import DEFAULTS as VALUES
+from batch import Batch, case
 from minicluster.render import postrender
 from support import CHART, SEED, Helm, deep, load_all, nested
 
-VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+# one worker renders all
+pytestmark = pytest.mark.xdist_group("defaults")
 DEFAULTS = CHART / "files" / "defaults.json"
 #: Values that turn on the optional objects.
 ON: dict[str, Any] = {
@@ -55,27 +57,6 @@ def without(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 
 
 Render = Callable[[dict[str, Any]], list[dict[str, Any]]]
-
-
-def renderer(helm: Helm) -> Render:
-    """Return a function from values to their objects after the post-renderer, which keeps each rendering."""
-    known: dict[str, list[dict[str, Any]]] = {}
-
-    def objects(values: dict[str, Any]) -> list[dict[str, Any]]:
-        text = json.dumps(values)
-        if text not in known:
-            stream = helm.template(*OPTIONS, values=values)
-            known[text] = load_all(postrender.render(stream.encode(), SEED, allow_random=False))
-        return known[text]
-
-    return objects
-
-
-@pytest.fixture(scope="module")
-def render(helm4: Helm) -> Render:
-    return renderer(helm4)
-
-
 PATHS = list(paths(VALUES))
 SECTIONS = [path for path in PATHS if isinstance(functools.reduce(operator.getitem, path, VALUES), dict)]
 #: Each has a rendering of its own: a section hides what is in it, and a value of ON turns others off.
@@ -89,6 +70,21 @@ def nulls(values: dict[str, Any], unset: list[tuple[str, ...]]) -> dict[str, Any
     return functools.reduce(lambda found, path: deep(found, nested(path, None)), unset, values)
 
 
+def objects(stream: str) -> list[dict[str, Any]]:
+    """Return the objects after the post-renderer."""
+    return load_all(postrender.render(stream.encode(), SEED, allow_random=False))
+
+
+@pytest.fixture(scope="module")
+def render(helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Render:
+    """Return a function from values to their objects, which keeps each rendering."""
+    known = [ON, *(values for path in ALONE for values in (nulls(ON, [path]), without(ON, path)))]
+    known += [nulls(ON, found) for found in TOGETHER.values()]
+    batch = Batch(helm4, tmp_path_factory.mktemp("batch"), map(case, known), *OPTIONS)
+    rendered = functools.cache(lambda text: objects(batch.stream(case(json.loads(text)))))
+    return lambda values: rendered(json.dumps(values))
+
+
 @pytest.mark.parametrize("path", ALONE, ids=".".join)
 def test_a_value_that_is_null_has_its_default(render: Render, path: tuple[str, ...]) -> None:
     assert render(nulls(ON, [path])) == render(without(ON, path))
@@ -99,8 +95,10 @@ def test_values_of_a_section_that_are_null_have_their_defaults(render: Render, t
     assert render(nulls(ON, TOGETHER[top])) == render(ON)
 
 
-def test_values_that_are_null_have_their_defaults_with_helm_3(helm3: Helm) -> None:
-    render = renderer(helm3)
+def test_values_that_are_null_have_their_defaults_in_both_helms(helm: Helm) -> None:
+    def render(values: dict[str, Any]) -> list[dict[str, Any]]:
+        return objects(helm.template(*OPTIONS, values=values))
+
     assert render(nulls(ON, [path for found in TOGETHER.values() for path in found])) == render(ON)
     assert render(dict.fromkeys(VALUES)) == render({})
 

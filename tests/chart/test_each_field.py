@@ -1,19 +1,21 @@
 """Each field of the schema does something, and is recorded on the Job unless it may change."""
 
+import functools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import yaml
+from batch import DEFAULTS, Batch, case
 from minicluster.render import config, schema, stream
 from minicluster.render.load import load
 from renderings import runner
 from support import CERTIFICATE, CHART, Helm, deep, load_all, nested
 
+# one worker renders all
+pytestmark = pytest.mark.xdist_group("each_field")
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-Base = Callable[[dict[str, Any]], tuple[Any, Any]]
+Rendered = Callable[[dict[str, Any]], tuple[Any, Any]]
 
 #: Fields that change nothing, and the reason.
 NO_EFFECT = {
@@ -197,7 +199,7 @@ LEAVES = dict(leaves(SCHEMA))
 
 
 def default(path: str) -> Any:
-    value: Any = VALUES
+    value: Any = DEFAULTS
     for key in path.split("."):
         value = value[int(key)] if isinstance(value, list) else value.get(key) if isinstance(value, dict) else None
     return value
@@ -220,34 +222,6 @@ def values_with(path: str, value: Any, beside: dict[str, Any]) -> dict[str, Any]
     return found
 
 
-def rendered(helm: Helm, values: dict[str, Any]) -> tuple[Any, Any]:
-    """Return all objects after the post-renderer, and the values that the Job records."""
-    documents: list[dict[str, Any]] = []
-    recorded = None
-    text = helm.template(*PROMETHEUS, values=deep({"size": 2, "maxSize": 8}, values))
-    for document in load_all(text):
-        if document["kind"] == "MiniCluster":
-            documents += config.documents(load(document), lambda: (b"p" * 40, b"s" * 40))
-            continue
-        if document["kind"] == "Job":
-            recorded = document["metadata"]["annotations"].pop("minicluster/immutable")
-        documents.append(document)
-    return documents, recorded
-
-
-@pytest.fixture(scope="module")
-def base(helm4: Helm) -> Base:
-    known: dict[str, tuple[Any, Any]] = {}
-
-    def of(values: dict[str, Any]) -> tuple[Any, Any]:
-        text = json.dumps(values)
-        if text not in known:
-            known[text] = rendered(helm4, values)
-        return known[text]
-
-    return of
-
-
 #: Fields that have only one value or none, aliases, and fields that the runner can't have; the last two are tested
 #: below.
 ELSEWHERE = (
@@ -262,13 +236,43 @@ ELSEWHERE = (
 )
 
 
-@pytest.mark.parametrize("path", [path for path in LEAVES if not path.startswith(ELSEWHERE)])
-def test_each_field_changes_the_objects_and_is_recorded_unless_it_may_change(
-    helm4: Helm, base: Base, path: str
-) -> None:
-    beside = next((values for start, values in BESIDE.items() if path.startswith(start)), {})
-    documents, recorded = rendered(helm4, values_with(path, other(path), beside))
-    before = base(beside)
+FIELDS = [path for path in LEAVES if not path.startswith(ELSEWHERE)]
+
+
+def beside(path: str) -> dict[str, Any]:
+    return next((values for start, values in BESIDE.items() if path.startswith(start)), {})
+
+
+def sized(values: dict[str, Any]) -> dict[str, Any]:
+    return case(deep({"size": 2, "maxSize": 8}, values))
+
+
+@pytest.fixture(scope="module")
+def rendered(helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    """Return all objects after the post-renderer, and the values that the Job records."""
+    known = [values for path in FIELDS for values in (beside(path), values_with(path, other(path), beside(path)))]
+    batch = Batch(helm4, tmp_path_factory.mktemp("batch"), map(sized, known), *PROMETHEUS)
+
+    @functools.cache
+    def parts(text: str) -> tuple[Any, Any]:
+        documents: list[dict[str, Any]] = []
+        recorded = None
+        for document in load_all(batch.stream(sized(json.loads(text)))):
+            if document["kind"] == "MiniCluster":
+                documents += config.documents(load(document), lambda: (b"p" * 40, b"s" * 40))
+                continue
+            if document["kind"] == "Job":
+                recorded = document["metadata"]["annotations"].pop("minicluster/immutable")
+            documents.append(document)
+        return documents, recorded
+
+    return lambda values: parts(json.dumps(values))
+
+
+@pytest.mark.parametrize("path", FIELDS)
+def test_each_field_changes_the_objects_and_is_recorded_unless_it_may_change(rendered: Rendered, path: str) -> None:
+    documents, recorded = rendered(values_with(path, other(path), beside(path)))
+    before = rendered(beside(path))
     assert (documents == before[0]) == (path in NO_EFFECT), "the field is ignored, or no longer an exception"
     if path not in NO_EFFECT:
         assert (recorded == before[1]) == (path in MUTABLE), "the Job does not record what can't change, or what can"
@@ -280,28 +284,28 @@ def test_each_field_changes_the_objects_and_is_recorded_unless_it_may_change(
     ids=str,
 )
 def test_fields_of_other_containers_change_the_objects_and_are_recorded(
-    helm4: Helm, base: Base, fields: dict[str, Any]
+    rendered: Rendered, fields: dict[str, Any]
 ) -> None:
     other = {"name": "other", "command": fields.get("command", "")}
-    documents, recorded = base({"containers": [{"runFlux": True}, other]})
-    after = rendered(helm4, {"containers": [{"runFlux": True}, {**other, **fields}]})
+    documents, recorded = rendered({"containers": [{"runFlux": True}, other]})
+    after = rendered({"containers": [{"runFlux": True}, {**other, **fields}]})
     assert recorded != after[1]
     if "noWrapEntrypoint" not in fields:
         assert documents != after[0]
 
 
-def test_an_alias_of_a_field_renders_the_same(helm4: Helm, base: Base) -> None:
+def test_an_alias_of_a_field_renders_the_same(rendered: Rendered) -> None:
     clusters = JOINS["flux"]["bursting"]["clusters"]
     alias = {"flux": {"leadBroker": LEAD, "bursting": {"clusters": clusters}}}
-    assert base(JOINS)[0] == rendered(helm4, alias)[0]
+    assert rendered(JOINS)[0] == rendered(alias)[0]
     commands = [
         {"preCommand": "w", "preBroker": "x", "preWorker": "y"},
         {"pre": "w", "brokerPre": "x", "workerPre": "y"},
     ]
-    assert base(runner(commands=commands[0]))[0] == base(runner(commands=commands[1]))[0]
+    assert rendered(runner(commands=commands[0]))[0] == rendered(runner(commands=commands[1]))[0]
     lead, hosts = {"name": "root", "address": "192.0.2.1"}, {"hostlist": "root-[0-3],vm-a-[001-003]"}
     aliases = [{"leadBroker": lead | hosts}, {"bursting": {"leadBroker": lead | hosts}}]
-    documents = [rendered(helm4, {"flux": flux})[0] for flux in (*aliases, {"bursting": {"leadBroker": lead} | hosts})]
+    documents = [rendered({"flux": flux})[0] for flux in (*aliases, {"bursting": {"leadBroker": lead} | hosts})]
     assert documents[0] == documents[1] == documents[2]
 
 

@@ -5,15 +5,19 @@ nearly all set.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import yaml
+from batch import Batch, case
 from goldens import GOLDEN, check, differing
 from minicluster.render import postrender, schema, upgrade
 from support import ROOT, SEED, Helm, load_all
 
+# one worker renders all
+pytestmark = pytest.mark.xdist_group("examples")
+Render = Callable[[str, dict[str, Any]], str]
 FOLDER = ROOT / "values-examples"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 #: The command, on one line or two; the release's name and the file's.
@@ -66,24 +70,31 @@ def release_of(name: str) -> str:
     return match[1]
 
 
-def render(helm: Helm, release: str, values: str) -> str:
-    """Return what values render to, without the keys: they follow from the seed and the release's name."""
-    stream = helm.template(values=values, release=release).encode()
-    return KEY.sub("-key = (a key)", postrender.render(stream, SEED, allow_random=False).decode())
-
-
-@pytest.fixture(scope="module")
-def defaults(helm4: Helm) -> str:
-    """What the defaults render to, as the release flux-sample."""
-    return render(helm4, "flux-sample", "{}")
-
-
 def fields_of(values: dict[str, Any]) -> set[str]:
     """Return the paths of the fields that values set; those of all containers are one."""
     return {re.sub(r"\[\d+\]", "", path) for path, _ in upgrade.flat(values)}
 
 
 SPECIAL = [name for name in NAMES if not fields_of(values_of(name)) <= COMMON]
+
+
+@pytest.fixture(scope="module")
+def render(helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Render:
+    """Return what the values of a release render to, without the keys: they follow from the seed and its name."""
+    known = [case({}), *(case(values_of(name), release=release_of(name)) for name in NAMES)]
+    batch = Batch(helm4, tmp_path_factory.mktemp("batch"), known)
+
+    def rendered(release: str, values: dict[str, Any]) -> str:
+        stream = batch.stream(case(values, release=release)).encode()
+        return KEY.sub("-key = (a key)", postrender.render(stream, SEED, allow_random=False).decode())
+
+    return rendered
+
+
+@pytest.fixture(scope="module")
+def defaults(render: Render) -> str:
+    """What the defaults render to, as the release flux-sample."""
+    return render("flux-sample", {})
 
 
 def named_by(values: Any) -> Iterator[str]:
@@ -147,15 +158,15 @@ def test_an_example_with_another_image_chooses_a_view_for_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_an_example_renders_to_its_golden_file(helm4: Helm, defaults: str, update_golden: bool, name: str) -> None:
+def test_an_example_renders_to_its_golden_file(render: Render, defaults: str, update_golden: bool, name: str) -> None:
     release = release_of(name)
-    text = differing(defaults.replace("flux-sample", release), render(helm4, release, text_of(name)))
+    text = differing(defaults.replace("flux-sample", release), render(release, values_of(name)))
     check(GOLDEN / "examples" / f"{name}.diff", text, update_golden)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(SPECIAL)))
-def test_an_example_with_common_fields_alone_renders(helm4: Helm, name: str) -> None:
-    job = next(one for one in load_all(render(helm4, release_of(name), text_of(name))) if one["kind"] == "Job")
+def test_an_example_with_common_fields_alone_renders(render: Render, name: str) -> None:
+    job = next(one for one in load_all(render(release_of(name), values_of(name))) if one["kind"] == "Job")
     assert job["spec"]["parallelism"] == values_of(name).get("size", 1)
 
 

@@ -2,28 +2,53 @@
 
 import re
 import shlex
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from batch import Batch, case
 from minicluster.render import devices
 from renderings import cluster
-from support import CHART, Helm, values_text
+from support import CHART, Helm, deep, values_text
 
+# one worker renders all
+pytestmark = pytest.mark.xdist_group("notes")
+Notes = Callable[[dict[str, Any]], list[str]]
 LEAD = {"name": "root", "address": "a", "size": 2}
 JOINS = {"leadBroker": LEAD, "clusters": [{"name": "mc", "size": 2}]}
 
 
-def notes(helm: Helm, values: dict[str, Any]) -> list[str]:
+def about(values: dict[str, Any]) -> dict[str, Any]:
+    return case(values, release="mc", namespace="team")
+
+
+@pytest.fixture(scope="module")
+def batch(helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Batch:
+    """All that most of the tests install."""
+    known = [shaped(shape) for shape in SHAPES]
+    known += [values for table in (KEPT_CLAIMS, ELASTIC, KUEUE, FROM_THE_GUIDE) for values, _ in table]
+    known += [limited(cores, limit) for cores, limit, _ in LIMITS]
+    known += [with_devices(given, gpus) for given, _ in DEVICES for gpus in GPUS]
+    return Batch(helm4, tmp_path_factory.mktemp("batch"), map(about, known))
+
+
+@pytest.fixture(scope="module")
+def notes(batch: Batch) -> Notes:
+    """Return a function from values to the lines of the notes."""
+    return lambda values: batch.notes(about(values))
+
+
+def test_helm_prints_the_notes_behind_the_objects(helm4: Helm, notes: Notes) -> None:
+    values = {"size": 2, "maxSize": 8}
     where = ("--namespace", "team", "--dry-run=client", "--post-renderer", "minicluster", "--values", "-")
-    text = helm.ok("install", "mc", CHART, *where, stdin=values_text(values))
-    return text.partition("\nNOTES:\n")[2].splitlines()
+    text = helm4.ok("install", "mc", CHART, *where, stdin=values_text(values))
+    assert text.partition("\nNOTES:\n")[2].splitlines() == notes(values)
 
 
 @pytest.mark.parametrize("values", [{}, {"flux": {"bursting": JOINS}, "size": 2}], ids=["root", "burst"])
-def test_the_notes_name_commands_that_work(helm4: Helm, values: dict[str, Any]) -> None:
-    lines = [line.partition("   #")[0] for line in notes(helm4, values)]
+def test_the_notes_name_commands_that_work(notes: Notes, values: dict[str, Any]) -> None:
+    lines = [line.partition("   #")[0] for line in notes(values)]
     found = [re.findall(r"\b(?:helm|kubectl|minicluster) .*", line) for line in lines]
     commands = [shlex.split(command) for line in found for command in line]
     assert {words[0] for words in commands} == {"helm", "kubectl", "minicluster"}
@@ -87,11 +112,13 @@ SHAPES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def shaped(shape: str) -> dict[str, Any]:
+    return deep(SHAPES[shape][0], {"flux": {"container": {"mode": "copy"}}})
+
+
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_notes_fit_what_was_installed(helm4: Helm, shape: str) -> None:
-    values, expected = SHAPES[shape]
-    mode = {"flux": {"container": {"mode": "copy"}, **values.get("flux", {})}}
-    assert notes(helm4, {**values, **mode}) == expected.splitlines()
+def test_the_notes_fit_what_was_installed(notes: Notes, shape: str) -> None:
+    assert notes(shaped(shape)) == SHAPES[shape][1].splitlines()
 
 
 @pytest.mark.parametrize(
@@ -108,38 +135,32 @@ def test_the_notes_fit_what_was_installed(helm4: Helm, shape: str) -> None:
 def test_the_notes_name_the_mode_image_where_nodes_can_mount_images(
     helm: Helm, tmp_path: Path, version: str, mode: str, named: bool
 ) -> None:
-    chart = tmp_path / "minicluster"
-    shutil.copytree(CHART, chart)
-    # `helm install` has no --kube-version, and `helm template` prints no notes
-    notes = '{{ dict "notes" (include (print $.Template.BasePath "/NOTES.txt") .) | toYaml }}'
-    (chart / "templates/notes.yaml").write_text(notes)
-    options = ("--kube-version", version, "--api-versions", "batch/v1/Job", "--set", f"flux.container.mode={mode}")
-    text = helm.ok("template", "mc", chart, *options, "--show-only", "templates/notes.yaml")
-    assert ("flux.container.mode=image" in text) == named
+    options = ("--kube-version", version, "--api-versions", "batch/v1/Job")
+    lines = Batch(helm, tmp_path, [], *options).notes(case({"flux": {"container": {"mode": mode}}}))
+    assert any("flux.container.mode=image" in line for line in lines) == named
 
 
 WARNING = "WARNING: the claim mc-state of state is ReadWriteOnce: all pods must run on one Kubernetes node."
 KEPT = "Kept     mc-state, the claim of state; once uninstalled, remove it: kubectl delete pvc -n team mc-state"
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ({"size": 2, "state": {"capacity": "1Gi", "accessModes": ["ReadWriteOnce"]}}, {KEPT, WARNING}),
-        ({"size": 1, "state": {"capacity": "1Gi", "accessModes": ["ReadWriteOnce"]}}, {KEPT}),
-        ({"size": 2, "state": {"capacity": "1Gi", "keep": False}}, set()),
-    ],
-    ids=["several nodes", "one node", "not kept"],
-)
+KEPT_CLAIMS: list[tuple[dict[str, Any], set[str]]] = [
+    ({"size": 2, "state": {"capacity": "1Gi", "accessModes": ["ReadWriteOnce"]}}, {KEPT, WARNING}),
+    ({"size": 1, "state": {"capacity": "1Gi", "accessModes": ["ReadWriteOnce"]}}, {KEPT}),
+    ({"size": 2, "state": {"capacity": "1Gi", "keep": False}}, set()),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), KEPT_CLAIMS, ids=["several nodes", "one node", "not kept"])
 def test_the_notes_name_a_kept_claim_and_warn_if_it_needs_one_node(
-    helm4: Helm, values: dict[str, Any], expected: set[str]
+    notes: Notes, values: dict[str, Any], expected: set[str]
 ) -> None:
-    assert {line for line in notes(helm4, values) if "mc-state" in line} == expected
+    assert {line for line in notes(values) if "mc-state" in line} == expected
 
 
-def test_the_notes_say_how_to_reach_a_container_on_the_lead_only(helm4: Helm) -> None:
+def test_the_notes_say_how_to_reach_a_container_on_the_lead_only(notes: Notes) -> None:
     side = {"name": "web", "command": "x", "ports": [80, 8080], "leadOnly": True}
-    lines = notes(helm4, {"containers": [{"runFlux": True}, side]})
+    lines = notes({"containers": [{"runFlux": True}, side]})
     assert "Forward  kubectl port-forward -n team service/mc-web 80 8080" in lines
 
 
@@ -155,10 +176,13 @@ LIMITS: list[tuple[Any, Any, str]] = [
 ]
 
 
+def limited(cores: Any, limit: Any) -> dict[str, Any]:
+    return {"containers": [{"runFlux": True, "cores": cores, "resources": {"limits": {"cpu": limit}}}, SIDE]}
+
+
 @pytest.mark.parametrize(("cores", "limit", "warning"), LIMITS, ids=str)
-def test_the_notes_warn_of_more_cores_than_cpus(helm4: Helm, cores: Any, limit: Any, warning: str) -> None:
-    runner = {"runFlux": True, "cores": cores, "resources": {"limits": {"cpu": limit}}}
-    found = [line for line in notes(helm4, {"containers": [runner, SIDE]}) if "CPUs" in line]
+def test_the_notes_warn_of_more_cores_than_cpus(notes: Notes, cores: Any, limit: Any, warning: str) -> None:
+    found = [line for line in notes(limited(cores, limit)) if "CPUs" in line]
     assert found == ([f"WARNING: Flux has {warning} (resources.limits.cpu)."] if warning else [])
 
 
@@ -170,70 +194,75 @@ DEVICES: list[tuple[dict[str, Any], int]] = [
 ]
 
 
-@pytest.mark.parametrize("gpus", [None, 0, 2], ids=str)
-@pytest.mark.parametrize(("given", "number"), DEVICES, ids=str)
-def test_the_notes_name_the_same_uncounted_devices_as_the_post_renderer(
-    helm4: Helm, given: dict[str, Any], number: int, gpus: int | None
-) -> None:
+GPUS = (None, 0, 2)
+
+
+def with_devices(given: dict[str, Any], gpus: int | None) -> dict[str, Any]:
     claims = [{"name": name, "resourceClaimName": "c"} for name in ("x", "y")]
     runner = {"runFlux": True, "gpus": gpus, "resources": given}
-    values = {"containers": [SIDE, runner], "pod": {"resourceClaims": claims}}
-    found = [line for line in notes(helm4, values) if line.startswith("WARNING: ")]
-    assert found == [f"WARNING: {text}." for text in devices.uncounted(cluster(helm4.template(values=values)))]
+    return {"containers": [SIDE, runner], "pod": {"resourceClaims": claims}}
+
+
+@pytest.mark.parametrize("gpus", GPUS, ids=str)
+@pytest.mark.parametrize(("given", "number"), DEVICES, ids=str)
+def test_the_notes_name_the_same_uncounted_devices_as_the_post_renderer(
+    batch: Batch, given: dict[str, Any], number: int, gpus: int | None
+) -> None:
+    release = about(with_devices(given, gpus))
+    found = [line for line in batch.notes(release) if line.startswith("WARNING: ")]
+    assert found == [f"WARNING: {text}." for text in devices.uncounted(cluster(batch.stream(release)))]
     assert len(found) == (number if gpus is None else 0)
 
 
-@pytest.mark.parametrize(
-    ("values", "warned"),
-    [
-        ({"kueue": {"elastic": True}}, True),
-        ({"kueue": {"elastic": True, "queueName": "q"}}, False),
-        ({"kueue": {"elastic": True}, "jobLabels": {"kueue.x-k8s.io/queue-name": "q"}}, False),
-        ({}, False),
-    ],
-    ids=str,
-)
-def test_the_notes_warn_of_an_elastic_job_without_a_queue(helm4: Helm, values: dict[str, Any], warned: bool) -> None:
-    assert any("kueue.elastic is true without" in line for line in notes(helm4, values)) == warned
+ELASTIC: list[tuple[dict[str, Any], bool]] = [
+    ({"kueue": {"elastic": True}}, True),
+    ({"kueue": {"elastic": True, "queueName": "q"}}, False),
+    ({"kueue": {"elastic": True}, "jobLabels": {"kueue.x-k8s.io/queue-name": "q"}}, False),
+    ({}, False),
+]
+
+
+@pytest.mark.parametrize(("values", "warned"), ELASTIC, ids=str)
+def test_the_notes_warn_of_an_elastic_job_without_a_queue(notes: Notes, values: dict[str, Any], warned: bool) -> None:
+    assert any("kueue.elastic is true without" in line for line in notes(values)) == warned
 
 
 QUEUED = {"kueue": {"queueName": "q"}}
 GIVES_UP = {"kueue": {"queueName": "q", "elastic": True}, "autoscaling": {"enabled": True}, "maxSize": 2}
 
 
-@pytest.mark.parametrize(
-    ("values", "warned"),
-    [
-        ({}, ""),
-        (GIVES_UP, ""),
-        (QUEUED, "Kubernetes node, and the queue of jobs is lost. With"),
-        ({"jobLabels": {"kueue.x-k8s.io/queue-name": "q"}}, "Kubernetes node, and the queue of jobs is lost. With"),
-        (GIVES_UP | {"autoscaling": {}}, "Kubernetes node, and the queue of jobs is lost. With"),
-        (QUEUED | {"state": {"claimName": "c"}}, "Kubernetes node. With"),
-    ],
-    ids=str,
-)
+KUEUE: list[tuple[dict[str, Any], str]] = [
+    ({}, ""),
+    (GIVES_UP, ""),
+    (QUEUED, "Kubernetes node, and the queue of jobs is lost. With"),
+    ({"jobLabels": {"kueue.x-k8s.io/queue-name": "q"}}, "Kubernetes node, and the queue of jobs is lost. With"),
+    (GIVES_UP | {"autoscaling": {}}, "Kubernetes node, and the queue of jobs is lost. With"),
+    (QUEUED | {"state": {"claimName": "c"}}, "Kubernetes node. With"),
+]
+
+
+@pytest.mark.parametrize(("values", "warned"), KUEUE, ids=str)
 def test_the_notes_warn_that_kueue_suspends_all_pods_because_of_one(
-    helm4: Helm, values: dict[str, Any], warned: str
+    notes: Notes, values: dict[str, Any], warned: str
 ) -> None:
-    found = [line for line in notes(helm4, values) if "not ready for 30 minutes" in line]
+    found = [line for line in notes(values) if "not ready for 30 minutes" in line]
     assert [warned in line for line in found] == [True] * bool(warned)
 
 
 @pytest.mark.parametrize(("policy", "warned"), [("fcfs", True), ("easy", True), ("hybrid", False)])
-def test_the_notes_warn_of_a_policy_that_fails_waiting_jobs(helm4: Helm, policy: str, warned: bool) -> None:
+def test_the_notes_warn_of_a_policy_that_fails_waiting_jobs(notes: Notes, policy: str, warned: bool) -> None:
     why = f"{policy}, by which Fluxion may fail a job whose nodes are not up: use conservative."
     toml = f"[sched-fluxion-qmanager]\nqueue-policy = '{policy}'\n"
-    found = notes(helm4, {"flux": {"brokerConfig": toml}})
+    found = notes({"flux": {"brokerConfig": toml}})
     assert (f"WARNING: flux.brokerConfig has the queue-policy {why}" in found) == warned
     if policy != "fcfs":  # refused
-        found = notes(helm4, {"flux": {"scheduler": {"queuePolicy": policy}}})
+        found = notes({"flux": {"scheduler": {"queuePolicy": policy}}})
         assert (f"WARNING: flux.scheduler.queuePolicy is {why}" in found) == warned
 
 
 @pytest.mark.parametrize(("size", "warned"), [(2, True), (1, False)])
-def test_the_notes_warn_of_a_broker_config_without_hosts(helm4: Helm, size: int, warned: bool) -> None:
-    found = notes(helm4, {"size": size, "flux": {"brokerConfig": "a = 1"}})
+def test_the_notes_warn_of_a_broker_config_without_hosts(notes: Notes, size: int, warned: bool) -> None:
+    found = notes({"size": size, "flux": {"brokerConfig": "a = 1"}})
     assert any("flux.brokerConfig has no bootstrap.hosts" in line for line in found) == warned
 
 
@@ -268,7 +297,7 @@ FROM_THE_GUIDE: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("values", "warnings"), FROM_THE_GUIDE, ids=str)
 def test_the_notes_warn_once_of_each_name_of_the_guide(
-    helm4: Helm, values: dict[str, Any], warnings: list[str]
+    notes: Notes, values: dict[str, Any], warnings: list[str]
 ) -> None:
-    found = [line for line in notes(helm4, values) if line.startswith("WARNING: ")]
+    found = [line for line in notes(values) if line.startswith("WARNING: ")]
     assert found == [f"WARNING: {warning}" for warning in warnings]
