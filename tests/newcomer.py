@@ -19,9 +19,10 @@ WHEELS = Path(sys.prefix) / "wheels"
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
 #: The programs that the plugin's scripts may use beside Python.
 PROGRAMS = ("sh", "dirname", "tail", "cat", "rm", "env")
-#: A Python that copies an environment instead of making one, which takes more time than all else of an install
+#: A Python that copies an environment, by links to its files, instead of making one: that takes more time than all else
+#: of an install
 COPYING = """#!/bin/sh
-case "$1 $2" in "-m venv") exec '{cp}' -R '{environment}' "$3" ;; esac
+case "$1 $2" in "-m venv") exec '{cp}' -Rl '{environment}' "$3" ;; esac
 exec '{python}' "$@"
 """
 

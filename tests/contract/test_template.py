@@ -1,5 +1,6 @@
 """`minicluster template`: the same manifests with both Helms, twice, without a cluster and without a network."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,14 +9,29 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import click.testing
 import pytest
 import yaml
-from support import BIN, CERTIFICATE, CHART, ROOT, SECRET, Done, Helm, by_name, lines_with, load_all, one, values_text
+from support import (
+    BIN,
+    CERTIFICATE,
+    CHART,
+    ROOT,
+    SECRET,
+    Done,
+    Helm,
+    by_name,
+    front_door,
+    lines_with,
+    load_all,
+    one,
+    values_text,
+)
 
-CASES = sorted((ROOT / "tests" / "chart" / "cases").glob("*.yaml"))
-EXAMPLES = [
-    ROOT / "values-examples" / f"{name}.yaml" for name in ("bursting-root", "services", "sidecar-monitor", "batch")
-]
+from tools import clients
+
+CASES = ROOT / "tests" / "chart" / "cases"
+FILES = [CASES / "every-field.yaml", ROOT / "values-examples" / "services.yaml"]
 NAMED = ("--set", "flux.curveCertSecret=mine")
 NO_CERTIFICATE = (
     "minicluster: MiniCluster a has no certificate, and a random one would differ each time: set flux.curveCertSecret "
@@ -23,19 +39,23 @@ NO_CERTIFICATE = (
 )
 
 
-def run(helm: Helm, *args: object, prefix: tuple[str, ...] = (), stdin: str = "", **env: str) -> Done:
-    """Run `minicluster` where this Helm is the only one."""
-    done = subprocess.run(
-        [*prefix, sys.executable, "-m", "minicluster", *map(str, args)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=helm.home,
-        env=helm.environment | {"HELM_BIN": str(BIN / helm.name)} | env,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+def run_alone(helm: Helm, *args: object, prefix: tuple[str, ...] = ()) -> Done:
+    """Run `minicluster` as a process, where this Helm is the only one."""
+    command = (*prefix, sys.executable, "-m", "minicluster", *args)
+    return clients.run(*command, cwd=helm.home, env=helm.environment | {"HELM_BIN": str(BIN / helm.name)})
+
+
+def run(helm: Helm, *args: object, stdin: str = "", **env: str) -> Done:
+    """Run `minicluster` in this process, where this Helm is the only one."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ.keys() - helm.environment.keys():
+            patch.delenv(name)
+        for name, value in (helm.environment | {"HELM_BIN": str(BIN / helm.name)} | env).items():
+            patch.setenv(name, value)
+        patch.chdir(helm.home)
+        done = click.testing.CliRunner().invoke(front_door, list(map(str, args)), input=stdin)
+    assert isinstance(done.exception, SystemExit | None), done.exception
+    return Done(done.exit_code, done.stdout, done.stderr)
 
 
 def template(helm: Helm, *args: object, **env: str) -> str:
@@ -48,20 +68,21 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("file", [*CASES, *EXAMPLES], ids=lambda path: path.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
 def test_template_prints_the_same_bytes_each_time_and_with_both_helms(
     helm3: Helm, helm4: Helm, seed_file: Path, file: Path
 ) -> None:
     # by two processes, whose sets have different orders
-    first, second = (template(helm, "-f", file, "--curve-seed-file", seed_file) for helm in (helm4, helm3))
+    words = ("template", "a", "-n", "ns", "-f", file, "--curve-seed-file", seed_file)
+    first, second = (run_alone(helm, *words) for helm in (helm4, helm3))
     assert first == second
-    assert one(first, "Job")
+    assert (first.code, first.err) == (0, "")
+    assert one(first.out, "Job")
 
 
 def test_template_makes_the_same_objects_as_helm_and_render(helm: Helm, seed_file: Path) -> None:
-    render = [sys.executable, "-m", "minicluster", "render", "--curve-seed-file", seed_file]
     stream = helm.ok("template", "a", CHART, "-n", "ns", "--skip-tests", "--set", "size=3")
-    piped = subprocess.run(render, input=stream, capture_output=True, text=True, check=True).stdout
+    piped = run(helm, "render", "--curve-seed-file", seed_file, stdin=stream).out
     made = template(helm, "--set", "size=3", "--curve-seed-file", seed_file)
     assert by_name(made) == by_name(piped)
     assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "ConfigMap", "Secret", "Service", "Job"]
@@ -201,7 +222,7 @@ def test_template_works_without_a_network(helm: Helm, seed_file: Path) -> None:
     alone = ("unshare", "--net", "--map-root-user")
     if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine makes no network namespaces (unshare --net)")
-    done = run(helm, "template", "a", "-n", "ns", "--curve-seed-file", seed_file, prefix=alone)
+    done = run_alone(helm, "template", "a", "-n", "ns", "--curve-seed-file", seed_file, prefix=alone)
     assert (done.code, done.err) == (0, "")
     assert done.out == template(helm, "--curve-seed-file", seed_file)
 
