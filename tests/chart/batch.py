@@ -49,31 +49,35 @@ def case(
     return {"values": coalesced(DEFAULTS, values), "release": about, "more": more}
 
 
-def batch_chart(folder: Path) -> Path:
-    """Write our chart with one template, which renders the others, and return its folder."""
+def batch_chart(folder: Path, template: str = "") -> Path:
+    """Write our chart with one template, which renders the others or only the given one, and return its folder."""
     shutil.copytree(CHART, folder)
     (folder / "values.schema.json").unlink()
     (folder / "values.yaml").write_text("")
     for path in (NOTES, *OBJECTS):
         (folder / path).rename(folder / path.with_name(f"_{path.name}"))
     (folder / "templates" / "cases.yaml").write_text(TEMPLATE)
+    (folder / "templates" / "_probe.yaml").write_text(template)
     return folder
 
 
 class Batch:
     """Renders cases by one Helm and its options: all that are known, when the first is asked for."""
 
-    def __init__(self, helm: Helm, folder: Path, known: Iterable[Mapping[str, Any]], *options: str) -> None:
-        """Render nothing yet."""
+    def __init__(
+        self, helm: Helm, folder: Path, known: Iterable[Mapping[str, Any]], *options: str, template: str = ""
+    ) -> None:
+        """Render nothing yet. A template is rendered in place of the chart's."""
         self.helm = helm
         self.options = options
         self.known = {json.dumps(one): one for one in known}
-        self.chart = batch_chart(folder / "minicluster")
+        self.chart = batch_chart(folder / "minicluster", template)
+        self.paths = [Path("templates/probe.yaml")] if template else [NOTES, *OBJECTS]
         self.done: dict[str, list[str] | ProcessError] = {}
 
     def _render(self, cases: Mapping[str, Mapping[str, Any]]) -> None:
         """Render cases, and after an error each half of them, until it is known whose error it is."""
-        templates = [f"minicluster/{path.with_name(f'_{path.name}')}" for path in (NOTES, *OBJECTS)]
+        templates = [f"minicluster/{path.with_name(f'_{path.name}')}" for path in self.paths]
         values = values_text({"templates": templates, "cases": list(cases.values())})
         try:
             text = self.helm.ok("template", "x", self.chart, *self.options, "--values", "-", stdin=values)
@@ -88,7 +92,7 @@ class Batch:
             self.done |= zip(cases, (one["texts"] for one in load_all(text)), strict=True)
 
     def texts(self, one: Mapping[str, Any]) -> list[str]:
-        """Return the notes and the text of each template. Raises ProcessError when a template fails."""
+        """Return the text of each template, in the order of the paths. Raises ProcessError when one fails."""
         key = json.dumps(one)
         if key not in self.done:
             self._render({**({} if self.done else self.known), key: one})
@@ -99,9 +103,9 @@ class Batch:
 
     def notes(self, one: Mapping[str, Any]) -> list[str]:
         """Return the lines that `helm install` prints of a case."""
-        return self.texts(one)[0].splitlines()
+        return self.texts(one)[self.paths.index(NOTES)].splitlines()
 
     def stream(self, one: Mapping[str, Any]) -> str:
         """Return the objects of a case, as `helm template` prints them."""
-        texts = zip(OBJECTS, self.texts(one)[1:], strict=True)
-        return "".join(f"---\n# Source: minicluster/{path}\n{text.strip()}\n" for path, text in texts if text.strip())
+        texts = [(path, text.strip()) for path, text in zip(self.paths, self.texts(one), strict=True) if path != NOTES]
+        return "".join(f"---\n# Source: minicluster/{path}\n{text}\n" for path, text in texts if text)
