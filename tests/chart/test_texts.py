@@ -70,7 +70,7 @@ def test_difficult_texts_reach_the_objects_unchanged(helm: Helm, some: list[str]
     check_texts(helm, some)
 
 
-@pytest.mark.parametrize("text", ["\u0080", "\u009f", "\ufffe", "\uffff", "a\u0085b"])
+@pytest.mark.parametrize("text", ["\u009f", "\uffff", "a\u0085b"])
 def test_a_text_that_yaml_can_not_hold_is_refused(helm: Helm, text: str) -> None:
     values = values_text(runner(environment={"A": text}))
     done = helm.run("template", "x", CHART, "--post-renderer", "minicluster", "--values", "-", stdin=values)
@@ -80,8 +80,8 @@ def test_a_text_that_yaml_can_not_hold_is_refused(helm: Helm, text: str) -> None
 
 
 @pytest.mark.parametrize("name", ["helm", "helm3"])
-@given(texts=st.lists(TEXTS, min_size=10, max_size=60))
-@settings(max_examples=10)
+@given(texts=st.lists(TEXTS, min_size=25, max_size=150))
+@settings(max_examples=4)
 def test_any_text_reaches_the_objects_unchanged(both: dict[str, Helm], name: str, texts: list[str]) -> None:
     check_texts(both[name], texts)
 
