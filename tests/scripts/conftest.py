@@ -17,8 +17,15 @@ def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="session")
+def shared() -> Iterator[Path]:
+    """The files that pods have alike, to which theirs are links."""
+    with tempfile.TemporaryDirectory(prefix="mc-") as folder:
+        yield Path(folder)
+
+
 @pytest.fixture
-def make(shell: str) -> Iterator[Make]:
+def make(shared: Path, shell: str) -> Iterator[Make]:
     """Makes pods whose processes end with the test."""
     pods: list[Pod] = []
     numbers = itertools.count()
@@ -36,7 +43,7 @@ def make(shell: str) -> Iterator[Make]:
             sidecars = (values or {}).get("containers", [])
             spec = {**(values or {}), "containers": [{"image": "none", **(runner or {})}, *sidecars]}
             cluster = {"metadata": {"name": name, "namespace": "ns"}, "spec": spec}
-            pods.append(Pod(root, shell, index, cluster))
+            pods.append(Pod(root, shared, shell, index, cluster))
             return pods[-1]
 
         yield make

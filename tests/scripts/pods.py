@@ -1,10 +1,12 @@
 """The files of a pod: the ConfigMap and the Secret as they are mounted, an image's commands, and a stand-in for flux
-(flux_stand_in.py). The scripts run in them as plain processes.
+(flux_stand_in.sh). The scripts run in them as plain processes.
 """
 
 import contextlib
+import hashlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
 from minicluster.render import config
 from minicluster.render.load import load
 from support import Done, deep
@@ -82,18 +83,33 @@ class Process:
         self.popen.wait()
 
 
+def _link_commands(folder: Path, shell: str) -> None:
+    """Fill a folder with the commands of an image whose /bin/sh is this shell."""
+    folder.mkdir()
+    own = shutil.which(shell)
+    assert own
+    for command in COMMANDS.split():
+        path = shutil.which(command)
+        assert path, f"this machine has no {command}"
+        (folder / command).symlink_to(own if shell == "busybox" else path)
+    # images of Debian have dash and bash, those of Alpine have neither
+    (folder / "sh").symlink_to(own)
+    if shell == "bash":
+        (folder / "bash").symlink_to(own)
+
+
 class Pod:
     """One pod of a cluster. Its container can start again, with the same volumes."""
 
-    def __init__(self, root: Path, shell: str, index: int, cluster: Mapping[str, Any]) -> None:
+    def __init__(self, root: Path, shared: Path, shell: str, index: int, cluster: Mapping[str, Any]) -> None:
         """Make the files; ``cluster`` is the document, whose paths may begin with ROOT."""
-        self.root, self.shell, self.index = root, shell, index
+        self.root, self.shared, self.shell, self.index = root, shared, shell, index
         self.home = root / "mnt"
         self.state = self.home / "config"
         self.run_folder = self.state / "run"
         self.told_to_stop = self.home / "told-to-stop"
         self.processes: list[Process] = []
-        for folder in (self.home, root / "bin", root / "plays", root / "home"):
+        for folder in (self.home, root / "bin", root / "plays", root / "called", root / "home"):
             folder.mkdir(parents=True)
         self._commands()
         self._files(cluster)
@@ -106,25 +122,28 @@ class Pod:
             "JOB_COMPLETION_INDEX": str(index),
         }
 
+    def _link(self, path: Path, text: str, mode: int) -> None:
+        """Make a file by a link to that of an earlier pod: to write all the programs takes longer than most tests."""
+        first = self.shared / f"{hashlib.sha256(text.encode()).hexdigest()}-{mode:o}"
+        if not first.exists():
+            first.write_text(text)
+            first.chmod(mode)
+        path.hardlink_to(first)
+
     def _commands(self) -> None:
-        found = {command: shutil.which(command) for command in COMMANDS.split()}
-        busybox = self.shell == "busybox"
-        own = shutil.which(self.shell)
-        assert own
-        for command, path in found.items():
-            assert path, f"this machine has no {command}"
-            (self.root / "bin" / command).symlink_to(own if busybox else path)
-        # images of Debian have dash and bash, those of Alpine have neither
-        (self.root / "bin/sh").symlink_to(own)
-        if self.shell == "bash":
-            (self.root / "bin/bash").symlink_to(own)
-        text = (Path(__file__).parent / "flux_stand_in.py").read_text()
-        self.command("flux", f"#!{sys.executable} -IS\n{text}")
+        first = self.shared / self.shell
+        if not first.exists():
+            _link_commands(first, self.shell)
+        for path in first.iterdir():
+            os.link(path, self.root / "bin" / path.name, follow_symlinks=False)
+        here = Path(__file__).parent
+        paths = {"here": self.root, "python": sys.executable, "broker": here / "broker_stand_in.py"}
+        sets = "".join(f"{name}={shlex.quote(str(path))}\n" for name, path in paths.items())
+        self.command("flux", f"#!/bin/sh\n{sets}{(here / 'flux_stand_in.sh').read_text()}")
 
     def _files(self, document: Mapping[str, Any]) -> None:
         here = {"spec": {"flux": {"container": {"disable": True, "mountPath": f"{ROOT}/mnt"}}}}
-        text = yaml.safe_dump(deep(document, here)).replace(f"{ROOT}/", f"{self.root}/")
-        cluster = load(yaml.safe_load(text))
+        cluster = load(json.loads(json.dumps(deep(document, here)).replace(f"{ROOT}/", f"{self.root}/")))
         config_map, secret = config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))
         for folder, files in (("minicluster", config_map["data"]), ("curve", secret["stringData"])):
             (self.home / folder).mkdir()
@@ -136,8 +155,8 @@ class Pod:
                 its = its.replace("make_output_folder /tmp\n", f"make_output_folder {self.root}\n")
                 # the image's own tools are in one folder
                 its = its.replace(" *:/usr/bin:*)", f" *:{self.root}/bin:*)")
-                path.write_text(its.replace(":}/usr/bin:/bin", f":}}{self.root}/bin"))
-                path.chmod(0o555 if folder == "minicluster" else 0o440)
+                its = its.replace(":}/usr/bin:/bin", f":}}{self.root}/bin")
+                self._link(path, its, 0o555 if folder == "minicluster" else 0o440)
 
     def command(self, name: str, text: str) -> None:
         """Replace a command of the image, or add one."""
@@ -158,8 +177,9 @@ class Pod:
         path = self.home / "minicluster" / file
         text = path.read_text()
         assert old in text
-        path.chmod(0o755)
+        path.unlink()  # other pods have it too
         path.write_text(text.replace(old, new))
+        path.chmod(0o755)
 
     def play(self, words: str, text: str) -> None:
         """Let calls of flux that begin with these words run a text for a shell."""
@@ -198,8 +218,13 @@ class Pod:
         file = self.root / "calls"
         # the last line may be half written
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
-        found = [Call(**json.loads(line)) for line in lines if line.endswith("\n")]
+        found = [self._call(line.rstrip("\n")) for line in lines if line.endswith("\n")]
         return [call for call in found if [Path(word).name for word in call.words[: len(first)]] == list(first)]
+
+    def _call(self, name: str) -> Call:
+        environ, _, words = os.fsdecode((self.root / "called" / name).read_bytes()).partition("\0\0")
+        env = dict(line.split("=", 1) for line in environ.split("\0") if line)
+        return Call(words.split("\0")[:-1], env)
 
     def verbs(self) -> list[str]:
         """Return the first word of each call of flux, in order; of `flux python` also the program."""

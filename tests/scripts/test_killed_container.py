@@ -74,6 +74,7 @@ def test_shared_memory_that_others_have_too_stays(make: Make) -> None:
 @pytest.mark.parametrize("kind", [{}, {"batch": True}, {"launcher": True}], ids=["run", "batch", "launcher"])
 def test_work_without_a_kept_queue_begins_anew_in_a_new_pod(make: Make, kind: dict[str, bool]) -> None:
     pod = make(QUIET, {"command": "sleep 600", **kind})
+    pod.play("batch", "sleep 600")
     again = killed(pod, pod.run_folder / "working")
     anew = f"{KILLED}the work begins anew: the Job replaces this pod\n"
     assert (again.wait(), again.log, len(pod.calls("start"))) == (RETRY, anew, 1)
