@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
 
 from benchmarks.results import Row, save
 from tools.clients import ClusterError, output, run_program

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
-from minicluster.idset import parse_idset
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
+from minicluster.flux.idset import parse_idset
 
 from tools.clients import CHART, output, until
 from tools.testbed import values_of

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from minicluster.names import INDEX
+from minicluster.kube.names import INDEX
 
 from benchmarks.brokers import NAME, Broker, bootstrapped
 from benchmarks.results import Row, save

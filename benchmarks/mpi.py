@@ -18,7 +18,7 @@ import re
 import statistics
 from typing import Any
 
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
 
 from tools.clients import CHART, ClusterError, output, run_program, until
 

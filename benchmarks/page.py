@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
 
 from benchmarks import results
 from benchmarks.results import Row

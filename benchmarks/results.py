@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
 
 FOLDER = Path(__file__).resolve().parent / "results"
 Row = dict[str, Any]

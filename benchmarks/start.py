@@ -20,7 +20,8 @@ from datetime import datetime
 from typing import Any
 
 import yaml
-from minicluster import templates, yamlio
+from minicluster.console import templates
+from minicluster.documents import yamlio
 
 from tools.clients import CHART, output, run, run_program, until
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from minicluster import streams
+from minicluster.console import streams
 from minicluster.pod import programs
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel

@@ -7,7 +7,7 @@ docs/reference/failures.md is made of them. The release is ``demo``, and … sta
 import re
 from dataclasses import dataclass
 
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
 
 MARKED = re.compile(r"(<!-- failures -->\n).*?(<!-- end -->)", re.DOTALL)
 NAME = "demo"

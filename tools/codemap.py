@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby, takewhile
 from pathlib import Path
 
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
 
 from tools import variables
 

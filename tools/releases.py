@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from minicluster.names import INDEX
+from minicluster.kube.names import INDEX
 
 from tools import tenant
 from tools.clients import CHART, Done, Helm, KubernetesCluster, ProcessError, until, values_text

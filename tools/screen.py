@@ -6,8 +6,8 @@ python -m tools.screen
 from pathlib import Path
 from typing import Any
 
-from minicluster.live.table import WIDTH_COLUMNS, table
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
+from minicluster.status.table import WIDTH_COLUMNS, table
 
 IMAGE = Path(__file__).resolve().parent.parent / "docs" / "images" / "status.svg"
 COMMAND = "minicluster status demo --watch"

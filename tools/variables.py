@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
 
 #: The file with the values of a cluster, and what makes it
 SETTINGS = "settings.sh"

@@ -12,7 +12,8 @@ import sys
 def main() -> None:
     """Run the front door."""
     _guard()
-    from minicluster import cli, signals  # noqa: PLC0415 - see the top
+    from minicluster import cli  # noqa: PLC0415 - see the top
+    from minicluster.console import signals  # noqa: PLC0415 - see the top
 
     try:
         cli.main()
@@ -27,9 +28,9 @@ def main() -> None:
 def complete() -> None:
     """Answer kubectl, which completes `kubectl minicluster`."""
     _guard()
-    from minicluster import kubectl_completion  # noqa: PLC0415 - see the top
+    from minicluster import cli  # noqa: PLC0415 - see the top
 
-    kubectl_completion.main()
+    cli.complete()
 
 
 def _guard() -> None:
@@ -40,7 +41,7 @@ def _guard() -> None:
 
 def _end(*_: object) -> None:
     # imported here, it could be half loaded; without it, nothing has begun
-    streams = sys.modules.get("minicluster.streams")
+    streams = sys.modules.get("minicluster.console.streams")
     if streams and hasattr(streams, "say"):
         streams.say("interrupted")
     os._exit(130)

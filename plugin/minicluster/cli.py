@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from minicluster import streams
-from minicluster.errors import END, Interrupted, MiniClusterError, OutputError, UsageError
-from minicluster.terminal import wrong
+from minicluster.console import streams
+from minicluster.console.terminal import wrong
+from minicluster.errors import END, Interrupted, MiniClusterError, OutputError, UsageError, one_line
 
 #: The variable by which a shell asks for completions, as click names it.
 COMPLETE = "_MINICLUSTER_COMPLETE"
@@ -163,3 +163,28 @@ def error_document(text: str) -> bytes:
     }
     # no escapes: the message has none but printable characters, and YAML can't read JSON's surrogate pairs
     return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+
+
+#: Directive by the kind of click's candidates; for other kinds the shell offers no file names
+DIRECTIVES = {"file": 0, "dir": 16}
+NO_FILES_CODE = 4
+
+
+def complete() -> None:
+    """Print candidates for the last argument, which comes after the others, and exit."""
+    streams.open_closed()
+    with front_door():
+        streams.write(completions(sys.argv[1:]).encode())
+
+
+def completions(words: Sequence[str]) -> str:
+    """Return a line for each candidate, with its help after a tab, and the directive's line."""
+    from click.shell_completion import ShellComplete  # noqa: PLC0415 - see cli
+
+    from minicluster.commands import group  # noqa: PLC0415
+
+    *before, begin = words or [""]
+    found = ShellComplete(group, {}, "kubectl minicluster", COMPLETE).get_completions(before, begin)
+    plain = [f"{item.value}\t{one_line(item.help or '')}".rstrip() for item in found if item.type == "plain"]
+    directive = next((DIRECTIVES[item.type] for item in found if item.type in DIRECTIVES), NO_FILES_CODE)
+    return "".join(f"{line}\n" for line in (*plain, f":{directive}"))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from descriptions import Comment
-from minicluster.templates import rendered
+from minicluster.console.templates import rendered
 
 MARKED = re.compile(r"(<!-- fields ?(\S*) -->\n).*?(<!-- end -->)", re.DOTALL)
 NOTHING = "-"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from batch import Batch, case
-from minicluster.render import defaults, kept
+from minicluster.render import constants, kept
 from minicluster.render import upgrade as compared
 from support import Helm, by_name, deep, one
 
@@ -252,6 +252,6 @@ def test_chart_and_post_renderer_find_the_same_changes(probe: Ask, asked: dict[s
     found = probe(Upgrade(asked))
     installed = compared.load(found["handed"])
     assert installed
-    changes = compared.changes(installed.was, installed.asked, dict(compared.flat(defaults.values())))
+    changes = compared.changes(installed.was, installed.asked, dict(compared.flat(constants.default_values())))
     assert sorted(json.loads(found["changes"])) == [path for path, _, _ in changes]
     assert bool(json.loads(found["changes"])) == (asked not in ({}, {"pod": {"tolerations": []}}))

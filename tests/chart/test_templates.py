@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.release.helm import version
 from minicluster.render import config, resources
 from renderings import app, at, cluster, job, pod, runner

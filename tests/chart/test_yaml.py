@@ -12,7 +12,7 @@ import yaml
 from goreader import Read, reader
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from support import Helm, front_door
 
 #: Texts that some YAML reader takes for another type.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.document import document
-from minicluster.live.snapshot import StatusSnapshot, take_snapshot
+from minicluster.status.document import document
+from minicluster.status.snapshot import StatusSnapshot, take_snapshot
 from quick import QuickCluster, QuickHelm
 from simulated import new_namespace
 from support import Helm

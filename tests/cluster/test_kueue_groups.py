@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from autoscaled import again, agent, gated, resize
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.listing import find_all
+from minicluster.status.listing import find_all
 from queued import ELASTIC, beside, new_release, queued_helm, status, with_priority
 from quick import QuickCluster
 from simulated import end

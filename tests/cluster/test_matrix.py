@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from support import BIN, Done, Helm, Process
 
 from tools import tenant

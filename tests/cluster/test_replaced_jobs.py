@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import replace as replacing
-from minicluster.live.replace import Asked, replace
-from minicluster.live.settling import HeldQueue
+from minicluster.lifecycle import replace as replacing
+from minicluster.lifecycle.replace import Asked, replace
+from minicluster.lifecycle.settling import HeldQueue
 from minicluster.release import revisions
 from support import BIN, Helm
 

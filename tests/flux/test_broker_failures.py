@@ -12,8 +12,8 @@ from failures import FAILURES, matches
 from minicluster.cluster.find import Found
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
-from minicluster.live.document import document
-from minicluster.live.snapshot import snapshot
+from minicluster.status.document import document
+from minicluster.status.snapshot import snapshot
 from status_samples import NOW, SETTINGS, STARTS, job, pod
 
 from tools.clients import until

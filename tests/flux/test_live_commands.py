@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from minicluster.exec.found_again import CLIENT_ATTRIBUTE
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.found_again import CLIENT_ATTRIBUTE
 
 #: One job has the only core, and another waits; each line of output is an answer of the program
 SCRIPT = """

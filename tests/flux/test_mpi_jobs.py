@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from broker_clusters import Make
-from minicluster import yamlio
 from minicluster.convert import convert
 from minicluster.convert.mpijob import run_time
+from minicluster.documents import yamlio
 from pmi_programs import PI, PROGRAM, mpi_job
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from real_cluster import IN_PODS
 from support import Process
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from minicluster import yamlio
 from minicluster.convert import convert
+from minicluster.documents import yamlio
 from pmi_programs import PI, PROGRAM, mpi_job
 from real_cluster import IN_PODS
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from broker_clusters import Cluster, Make
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.reported import reported
+from minicluster.status.reported import reported
 
 from tools.clients import until
 from tools.releases import MOUNT

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from broker_clusters import Cluster, Make
 from broker_pods import NAME, Flux
+from minicluster.lead.ask import QUESTION
 from minicluster.lead.program import BOOT, first_line
-from minicluster.lead.question import QUESTION
 
 from tools.clients import until
 from tools.releases import MOUNT

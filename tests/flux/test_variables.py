@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from broker_clusters import Make
+from minicluster.lead.ask import QUESTION_WORDS, read_answer
 from minicluster.lead.program import first_line
-from minicluster.lead.question import QUESTION_WORDS, read_answer
 from shells import PROGRAMS, WAYS
 from test_shell import shown
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.lead.program import BOOT, first_line
-from minicluster.live.why import job_in_words
+from minicluster.status.why import job_in_words
 
 #: The jobs of one node: each line of output is an answer of the program
 SCRIPT = """

@@ -9,7 +9,7 @@ from typing import Any
 
 from minicluster.errors import AwayError, RefusedError
 from minicluster.kube.port import WATCH_SECONDS, Object, Place, Sight
-from minicluster.tool import CommandError
+from minicluster.kube.tool import CommandError
 
 #: An object or a list, an error, or a `Then` of them
 Answer = Any

@@ -107,7 +107,7 @@ class Kubectl:
 
     def bears_no_outage(self) -> None:
         """Let what `start` starts have no time for an outage."""
-        self.begin_with("import minicluster.outage\nminicluster.outage.OUTAGE_SECONDS = 0\n")
+        self.begin_with("import minicluster.kube.outage\nminicluster.kube.outage.OUTAGE_SECONDS = 0\n")
 
     def start(self, *words: str, **how: Any) -> Process:
         """Start `minicluster`."""

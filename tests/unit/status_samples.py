@@ -10,10 +10,10 @@ from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
-from minicluster.lead.question import read_answer
-from minicluster.live.document import document
-from minicluster.live.snapshot import StatusSnapshot
+from minicluster.lead.ask import read_answer
 from minicluster.render.constants import KUEUE_ELASTIC
+from minicluster.status.document import document
+from minicluster.status.snapshot import StatusSnapshot
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 CREATED = "2030-01-01T11:47:10Z"

@@ -13,7 +13,7 @@ from minicluster.burst.address import Address
 from minicluster.convert import convert
 from minicluster.errors import MESSAGE_CHARACTERS, MiniClusterError
 from minicluster.release import argocd, manifests
-from minicluster.render import curve, defaults, hostlist, postrender, schema
+from minicluster.render import constants, curve, hostlist, postrender, schema
 from minicluster.render.load import load
 from support import CERTIFICATE, GROUP, SEED
 
@@ -50,7 +50,8 @@ SCALARS = (
 )
 SCALAR = st.sampled_from(SCALARS)
 FIELDS = sorted(
-    set(json.loads(schema.SCHEMA.read_text())["properties"]) | set(json.dumps(defaults.values()).split('"')[1::2])
+    set(json.loads(schema.SCHEMA.read_text())["properties"])
+    | set(json.dumps(constants.default_values()).split('"')[1::2])
 )
 NAMES = st.sampled_from([*FIELDS, "name", "command", "image", "runFlux", "v", "path", "cpu", "limits", "resources"])
 TEXT = st.recursive(

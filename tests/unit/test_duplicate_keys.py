@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster import yamlio
 from minicluster.burst.root import parse_values
 from minicluster.convert import convert
+from minicluster.documents import yamlio
 from minicluster.errors import BurstError, ConvertError, SpecError, StreamError
 from minicluster.release import helm, manifests
 from minicluster.render import stream

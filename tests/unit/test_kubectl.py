@@ -10,11 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from minicluster import tool as kubectl
 from minicluster.errors import AwayError, RefusedError, ToolError
+from minicluster.kube import tool as kubectl
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.tool import CommandError
 from minicluster.lead.ask import read
-from minicluster.tool import CommandError
 
 Tool = Callable[..., None]
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import yaml
-from minicluster import limits, yamlio
+from minicluster.documents import limits, yamlio
 
 
 def chain(length: int, width: int, merge: bool = False) -> bytes:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster import lines
-from minicluster.live.loglines import NewLines
+from minicluster.console import lines
+from minicluster.waiting.loglines import NewLines
 
 ROOT = Path(__file__).parents[2]
 #: What `splitlines` cuts at, halves of UTF-8, and what is like a time

@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from minicluster import commands, pasted, streams
+from minicluster import commands
 from minicluster.commands import group
-from minicluster.pasted import ELSEWHERE, PASTED_COMMAND, Where, complete, completed
-from minicluster.terminal import Step, reworded
+from minicluster.console import pasted, streams
+from minicluster.console.pasted import ELSEWHERE, PASTED_COMMAND, Where, complete, completed
+from minicluster.console.terminal import Step, reworded
 from support import front_door
 
-PACKAGE = Path(pasted.__file__).parent
+PACKAGE = Path(pasted.__file__).parent.parent
 WHERE = Where("lab", "a b")
 #: What stands for a command as a noun, and is no line to paste
 NOUNS = {
@@ -64,13 +65,13 @@ def found() -> Iterator[tuple[str, str]]:
             name = str(file.relative_to(PACKAGE))
             for text in texts(ast.parse(file.read_text())):
                 yield from ((name, match[1]) for match in PASTED_COMMAND.finditer(text))
-                if name == "live/why.py" and text.startswith("minicluster ") and not text.endswith("--"):
+                if name == "status/why.py" and text.startswith("minicluster ") and not text.endswith("--"):
                     yield name, text
 
 
 COMMANDS = sorted({(file, COMPUTED.get(command, command)) for file, command in found() if command not in NOUNS})
 #: A noun in the help of the keys of a JSON
-COMMANDS.remove(("live/listing.py", "minicluster status"))
+COMMANDS.remove(("status/listing.py", "minicluster status"))
 
 
 def parses(command: str) -> bool:

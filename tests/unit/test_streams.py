@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from minicluster.console.signals import handled
+from minicluster.console.streams import write_file
 from minicluster.errors import OutputError
-from minicluster.signals import handled
-from minicluster.streams import write_file
 from support import Done
 
 #: Its thread that watches the reader comes late; ``sys.stdin`` ends once the reader is gone
 PROGRAM = """
 import sys, threading
-from minicluster import streams
+from minicluster.console import streams
 {thread}
 with streams.until_unread():
     sys.stdin.read()

@@ -5,19 +5,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from minicluster import streams
-from minicluster.terminal import Share, Step, Told, clock
+from minicluster.console import streams
+from minicluster.console.terminal import Share, Step, Told, clock
 from screens import Seen, look
 
 HOSTILE = "a [bold red]b[/] :smile: \x1b[31mc\x07\r\nd [/nothing"
 SHOWN = r"a [bold red]b[/] :smile: \x1b[31mc\x07 d [/nothing"
+IMPORTS = "from minicluster.console import streams\nfrom minicluster.console.terminal import *\nsay = streams.say\n"
 
 
 def script(tmp_path: Path, text: str, columns: int = 80, **env: str) -> Seen:
     """Run lines of Python on a terminal."""
     path = tmp_path / "script.py"
     begin = (
-        "import time\nfrom minicluster import streams\nfrom minicluster.terminal import Share, Step, well, wrong\n"
+        "import time\nfrom minicluster.console import streams\n"
+        "from minicluster.console.terminal import Share, Step, well, wrong\n"
         "say = streams.say\n"
     )
     path.write_text(begin + text)
@@ -99,7 +101,7 @@ def test_a_long_reason_is_shown_whole_and_goes_away_whole(tmp_path: Path) -> Non
 def test_a_program_that_reads_the_output_has_the_terminal_for_itself(tmp_path: Path) -> None:
     text = "with streams.waiting():\n    say(Step('x'))\n    say(Step('y', is_quiet=True))\n    streams.write(b'z')"
     path = tmp_path / "script.py"
-    path.write_text(f"from minicluster import streams\nfrom minicluster.terminal import *\nsay = streams.say\n{text}")
+    path.write_text(f"{IMPORTS}{text}")
     seen = look(["sh", "-c", f"{sys.executable} {path} | cat"], os.environ)
     assert seen.last == ["minicluster: x", "z"]
     # a file is no such program
@@ -112,7 +114,7 @@ def test_a_program_that_reads_the_output_has_the_terminal_for_itself(tmp_path: P
 def test_a_terminal_that_wants_no_colours_has_none(tmp_path: Path, env: dict[str, str]) -> None:
     text = "with streams.waiting():\n    say(Step('x'))\n    say(Step('y', is_quiet=True))\nsay(wrong('no'))"
     path = tmp_path / "script.py"
-    path.write_text(f"from minicluster import streams\nfrom minicluster.terminal import *\nsay = streams.say\n{text}")
+    path.write_text(f"{IMPORTS}{text}")
     words = ["env", *(f"{key}={value}" for key, value in env.items()), sys.executable, str(path)]
     seen = look(words, os.environ)
     assert set(seen.colours) == {"default"}

@@ -5,12 +5,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from minicluster import tool
 from minicluster.errors import AwayError, KubernetesError
+from minicluster.exec.archive import read_failure
+from minicluster.kube import tool
 from minicluster.kube.kubectl import Kubernetes, ported
-from minicluster.live.lookup import GOES_ON, LOG_IN, refusals
-from minicluster.live.tar_messages import read_failure
-from minicluster.tool import CommandError
+from minicluster.kube.tool import CommandError
+from minicluster.status.lookup import GOES_ON, LOG_IN, refusals
 
 #: What kubectl logs before it gives up: a line each time that it asks what the server has
 ASKED = (

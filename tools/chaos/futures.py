@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from minicluster.names import REQUEUE_ATTRIBUTE
+from minicluster.kube.names import REQUEUE_ATTRIBUTE
 from minicluster.sdk import JobFailed, JobLost, MiniCluster
 from minicluster.sdk.job_future import JobFuture
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from minicluster.names import REQUEUE_ATTRIBUTE
+from minicluster.kube.names import REQUEUE_ATTRIBUTE
 
 from tools.chaos.client import END_SECONDS, MAY_HAVE_RUN, Client, Heard
 from tools.chaos.jobs import records

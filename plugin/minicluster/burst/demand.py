@@ -10,19 +10,18 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from minicluster import streams
 from minicluster.burst.room import Offer, root_jobs
 from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
+from minicluster.console import streams
 from minicluster.errors import BurstError, MiniClusterError
-from minicluster.idset import parse_idset
+from minicluster.flux.idset import parse_idset
+from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort
-from minicluster.lead.ask import talk
-from minicluster.lead.conversation import Conversation
-from minicluster.live.lookup import Cluster
-from minicluster.live.telling import describe, ended, see
-from minicluster.outage import RETRY_SECONDS
+from minicluster.lead.ask import Conversation, talk
 from minicluster.render.model import MiniClusterModel
+from minicluster.status.lookup import Cluster
+from minicluster.status.telling import describe, ended, see
 
 #: Seconds until the next attempt at most; seconds until the root's Job is read again
 MOST_RETRY_SECONDS, JOB_SECONDS = 10.0, 30.0

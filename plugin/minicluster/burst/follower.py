@@ -4,7 +4,6 @@ import math
 import threading
 import time
 
-from minicluster import streams
 from minicluster.burst import install, root
 from minicluster.burst.demand import JOB_SECONDS, BurstNeed, Demand
 from minicluster.burst.install import How
@@ -12,10 +11,11 @@ from minicluster.burst.room import Offer
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits, Seen, Windows
 from minicluster.cluster.job import end_of
+from minicluster.console import streams
+from minicluster.console.plurals import counted
 from minicluster.errors import BurstError, MiniClusterError
-from minicluster.idset import to_idset
-from minicluster.names import OUR_PREFIX
-from minicluster.plurals import counted
+from minicluster.flux.idset import to_idset
+from minicluster.kube.names import OUR_PREFIX
 
 #: Seconds for which a burst that failed is left alone, at first and at most
 REST_SECONDS, MOST_REST_SECONDS = 15.0, 900.0

@@ -4,7 +4,6 @@ import signal
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minicluster import streams
 from minicluster.burst import plan
 from minicluster.burst.demand import Demand
 from minicluster.burst.follower import Follower
@@ -12,11 +11,12 @@ from minicluster.burst.install import How
 from minicluster.burst.room import Offer
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits
+from minicluster.console import streams
+from minicluster.console.signals import handled, join
 from minicluster.errors import BurstError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.wanted import Wanted, problems
-from minicluster.signals import handled, join
 
 #: Signals that end it; the second one ends it at once.
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)

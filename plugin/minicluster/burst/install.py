@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from minicluster import lines, streams
 from minicluster.burst import plan, root
 from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, flux
@@ -15,12 +14,13 @@ from minicluster.cluster.job import end_of
 from minicluster.cluster.pods import read_pod
 from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
+from minicluster.console import lines, streams
+from minicluster.console.terminal import Share, Step, well
 from minicluster.errors import BurstError, ToolError
-from minicluster.idset import parse_idset
+from minicluster.flux.idset import parse_idset
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.names import OUR_PREFIX
+from minicluster.kube.names import OUR_PREFIX
 from minicluster.release import helm
-from minicluster.terminal import Share, Step, well
 
 T = TypeVar("T")
 

@@ -7,11 +7,11 @@ relative; only the unit names the folder.
 from dataclasses import dataclass
 from pathlib import Path
 
-from minicluster import streams
+from minicluster.console import streams
+from minicluster.console.templates import rendered
 from minicluster.errors import OutputError
-from minicluster.render import broker, log_level, resources
+from minicluster.render import broker, model, resources
 from minicluster.render.model import MiniClusterModel
-from minicluster.templates import rendered
 
 #: The folder on each machine, as the unit names it.
 FOLDER = "/etc/minicluster"
@@ -53,7 +53,7 @@ def resource_set(burst: MiniClusterModel) -> str | None:
 
 def start(burst: MiniClusterModel) -> str:
     """Return the script that starts a machine's broker."""
-    attributes = broker.setting(broker.tree(burst) | log_level.attributes(burst, to_file=False))
+    attributes = broker.setting(broker.tree(burst) | model.log_attributes(burst, to_file=False))
     return rendered(__file__, "start.sh.j2", start=[*broker.start_words("broker.toml"), *attributes])
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster import yamlio
 from minicluster.burst.address import Address
+from minicluster.documents import yamlio
 from minicluster.errors import BurstError
-from minicluster.idset import parse_idset, to_idset
-from minicluster.render import curve, defaults, resources
+from minicluster.flux.idset import parse_idset, to_idset
+from minicluster.render import constants, curve, resources
 from minicluster.render.hostlist import expand, hostlist_of, ranked, root_hosts
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel, NodeGroup
@@ -126,7 +126,7 @@ def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) ->
         "pod": {key: value for key, value in root.spec["pod"].items() if key not in ROOTS_POD},
         "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
-    return defaults.differing(made, {**defaults.values(), "size": None})
+    return constants.differing_from_defaults(made, {**constants.default_values(), "size": None})
 
 
 def _in_table(group: NodeGroup) -> dict[str, Any]:

@@ -7,20 +7,21 @@ from typing import Any
 
 import yaml
 
-from minicluster import lines, streams, yamlio
-from minicluster.burst import address, plan, probe
+from minicluster.burst import address, plan
 from minicluster.burst.address import Address
 from minicluster.burst.plan import Burst
 from minicluster.cluster.groups import registered
 from minicluster.cluster.pods import read_pod
+from minicluster.console import lines, streams
+from minicluster.console.terminal import Told
+from minicluster.documents import yamlio
 from minicluster.errors import BurstError, KubernetesError, ToolError
-from minicluster.idset import parse_idset, to_idset
+from minicluster.flux.idset import parse_idset, to_idset
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.names import OUR_PREFIX
+from minicluster.kube.names import OUR_PREFIX
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
-from minicluster.terminal import Told
 
 
 @dataclass(frozen=True)
@@ -155,13 +156,13 @@ def find_certificate(request: BurstRequest, lead: Address) -> str:
     burst may reach an address that this machine doesn't.
     """
     certificate = _certificate(request)
-    match probe.ask(str(lead), certificate):
-        case probe.Handshake.OTHER:
+    match address.probe(str(lead), certificate):
+        case address.Handshake.OTHER:
             raise BurstError(
                 f"what answers at {lead} has another certificate than {request.root.name}: give the --address of its "
                 f"lead; see the Services in {request.kubernetes}"
             )
-        case probe.Handshake.NONE:
+        case address.Handshake.NONE:
             text = f"warning: no lead answers at {lead} from here; the burst must reach it: one TCP port"
             streams.say(Told(text, "waits"))
     return certificate

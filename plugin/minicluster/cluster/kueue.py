@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from minicluster.plurals import counted
+from minicluster.console.plurals import counted
 from minicluster.render.constants import KUEUE_ELASTIC
 
 #: Label of a Workload with the UID of its Job

@@ -5,7 +5,7 @@ from typing import Any
 
 from minicluster.cluster.troubles import way_out
 from minicluster.cluster.words import of_container_end
-from minicluster.plurals import counted
+from minicluster.console.plurals import counted
 
 #: Reasons for which a container waits without a problem
 STARTING = ("", "PodInitializing", "ContainerCreating")

@@ -7,7 +7,7 @@ from typing import Any
 
 from minicluster.cluster import pod_status
 from minicluster.cluster.troubles import explained, way_out
-from minicluster.names import INDEX
+from minicluster.kube.names import INDEX
 from minicluster.render.constants import GROUP_LABEL, KUEUE_ELASTIC
 
 #: Label with the name of the MiniCluster

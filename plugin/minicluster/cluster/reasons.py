@@ -6,13 +6,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from minicluster import lines
 from minicluster.cluster import kueue, words
-from minicluster.cluster.events import WARNINGS, silent_troubles
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
+from minicluster.cluster.troubles import WARNINGS, silent_troubles
+from minicluster.console import lines
 from minicluster.errors import KubernetesError
 from minicluster.kube.port import KubePort
 

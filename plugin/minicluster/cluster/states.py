@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from minicluster.terminal import Tone
+from minicluster.console.terminal import Tone
 
 #: The states of a MiniCluster
 CLUSTER_TONES: Mapping[str, Tone] = {

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from minicluster.commands.lazy import LazyGroup
+from minicluster.console.signals import interruptible
 from minicluster.errors import Interrupted
 from minicluster.kube import kubectl_stream
 from minicluster.release import helm
-from minicluster.signals import interruptible
 
 #: The sections of `--help`, and the commands in each: there is no other list of them
 SECTIONS = {

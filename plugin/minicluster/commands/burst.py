@@ -6,13 +6,14 @@ from typing import IO, Any
 
 import click
 
-from minicluster import streams, yamlio
 from minicluster.burst import install, machines, plan, root
 from minicluster.burst.address import Address
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.commands import options
 from minicluster.commands.lazy import LazyGroup
+from minicluster.console import streams
+from minicluster.documents import yamlio
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm
 

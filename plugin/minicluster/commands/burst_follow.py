@@ -5,10 +5,10 @@ from typing import IO, Any
 
 import click
 
-from minicluster import streams
 from minicluster.burst import followers, root
 from minicluster.burst.install import How
 from minicluster.commands import burst, options
+from minicluster.console import streams
 from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.wanted import Wanted, parse

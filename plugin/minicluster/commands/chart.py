@@ -4,7 +4,7 @@ import os
 
 import click
 
-from minicluster import streams
+from minicluster.console import streams
 from minicluster.release import helm
 
 

@@ -5,8 +5,8 @@ from typing import IO
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.convert import ConvertError, convert
 
 

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
+from minicluster.exec import copy
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import copy
-from minicluster.live.ready import find_ready_lead
-from minicluster.live.running import find_running_node
+from minicluster.waiting.ready import find_ready_lead, find_running_node
 
 
 @click.command("copy")

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
 from minicluster.commands.given_values import as_given
+from minicluster.console import streams
 from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.creation import create, remark, with_storage
+from minicluster.lifecycle.creation import create, remark, with_storage
 from minicluster.release.created import Created, Keep, read_keep, values_file
 
 

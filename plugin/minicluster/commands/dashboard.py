@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import browser, streams
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.listing import find_all
-from minicluster.live.lookup import find
-from minicluster.picture import figures, opened
+from minicluster.picture import figures
 from minicluster.picture.place import options_of
+from minicluster.status.listing import find_all
+from minicluster.status.lookup import find
 
 
 @click.command("dashboard")
@@ -60,11 +60,11 @@ def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str
         address = pages.address(own)
         streams.write(f"{address}\n".encode())
         streams.say("the page is served until Ctrl-C")
-        files.append(None if no_open else opened.open_page(address))
+        files.append(None if no_open else browser.open_page(address))
 
     try:
         with suppress(KeyboardInterrupt):
             asyncio.run(PageServer(pages).run(port, ready, takes_signals=True))
     finally:
         for file in files:
-            opened.remove(file)
+            browser.remove(file)

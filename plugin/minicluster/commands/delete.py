@@ -2,10 +2,10 @@
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.deletion import delete
+from minicluster.lifecycle.deletion import delete
 
 
 @click.command("delete")

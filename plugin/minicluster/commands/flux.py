@@ -2,10 +2,10 @@
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
+from minicluster.exec.submitted import run_flux
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.submitted import run_flux
 
 
 class FluxWords(options.Words):

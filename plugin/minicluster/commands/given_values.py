@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from minicluster import streams
+from minicluster.console import streams
 
 #: Where the context of click has the copies, each with the word that was given for it
 COPIES_KEY = "minicluster.copies"

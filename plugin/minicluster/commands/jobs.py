@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.errors import UsageError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.reported import SHOWN_JOBS, KnownJobs, find_jobs, last, read_report, table
 from minicluster.picture.jobbook import PICTURE_JOBS
 from minicluster.picture.place import options_of
+from minicluster.status.reported import SHOWN_JOBS, KnownJobs, find_jobs, last, read_report, table
 
 
 @click.command("jobs")

@@ -6,10 +6,11 @@ import subprocess
 
 import click
 
-from minicluster import streams, yamlio
 from minicluster.commands import options
+from minicluster.console import streams
+from minicluster.documents import yamlio
 from minicluster.errors import SpecError, ToolError
-from minicluster.names import SUBDOMAIN
+from minicluster.kube.names import SUBDOMAIN
 from minicluster.render import curve
 
 

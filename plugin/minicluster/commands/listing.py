@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.listing import LIST_KEYS, find_all, table
+from minicluster.status.listing import LIST_KEYS, find_all, table
 
 #: How the keys of the JSON are described: one on a line
 _NAME_COLUMNS = max(len(key.name) for key in LIST_KEYS)

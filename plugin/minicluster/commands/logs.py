@@ -2,11 +2,11 @@
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.errors import StateError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import broker_log, logs
+from minicluster.waiting import logs
 
 
 @click.command("logs")
@@ -42,7 +42,7 @@ def command(name: str, namespace: str, context: str, node: str, container: str, 
             streams.write(part.text)
         if everything:
             try:
-                text = broker_log.read(cluster, host)
+                text = logs.read_broker_log(cluster, host)
             except StateError as error:
                 streams.say(str(error))
             else:

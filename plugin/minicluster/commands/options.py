@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from minicluster import lines, streams
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.commands.amount import Amount
 from minicluster.commands.given_values import GivenValues
+from minicluster.console import lines, streams
 from minicluster.errors import Interrupted, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.leaving import Agree
+from minicluster.lifecycle.leaving import Agree
 from minicluster.render.constants import GROUP_LABEL
 
 #: Seconds of the units of a duration, as Go reads it (time.ParseDuration).

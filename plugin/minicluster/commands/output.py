@@ -2,10 +2,10 @@
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
+from minicluster.exec.job_output import show_output
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.job_output import show_output
 
 
 @click.command("output")

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 import yaml
 
-from minicluster import streams, yamlio
+from minicluster.console import streams
+from minicluster.documents import yamlio
 from minicluster.errors import ToolError
 from minicluster.release import helm
 

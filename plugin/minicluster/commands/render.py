@@ -4,8 +4,8 @@ from typing import IO
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.release import adopt, helm
 from minicluster.release.caller import Caller
 from minicluster.render import postrender

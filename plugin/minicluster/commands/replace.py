@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.replace import Asked, replace
+from minicluster.lifecycle.replace import Asked, replace
 
 
 @click.command("replace")

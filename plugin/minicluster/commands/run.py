@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.errors import UsageError
+from minicluster.experiments.matrix import Matrix, run_matrix
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.matrix import Matrix, run_matrix
-from minicluster.live.once import run_once
-from minicluster.live.temporary import Stopped, TemporaryRelease, stoppable
+from minicluster.lifecycle.temporary import Stopped, TemporaryRelease, run_once, stoppable
 from minicluster.release.oneshot import Oneshot
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.scaling import AskedSize, scale
+from minicluster.lifecycle.scaling import AskedSize, scale
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument

@@ -2,12 +2,12 @@
 
 import click
 
-from minicluster import streams
 from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.commands import options
+from minicluster.console import streams
+from minicluster.exec.run import run
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.run import run
-from minicluster.live.running import find_running_node
+from minicluster.waiting.ready import find_running_node
 
 #: Takes the folder of Flux
 SHELL = f'. "$0/flux-view.sh"; shell=$({FIND_TOOLS}command -v bash); exec "${{shell:-/bin/sh}}"'

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.errors import StatusError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.document import document
-from minicluster.live.snapshot import take_snapshot
-from minicluster.live.table import table
+from minicluster.status.document import document
+from minicluster.status.snapshot import take_snapshot
+from minicluster.status.table import table
 
 #: Seconds between two looks.
 INTERVAL_SECONDS = 2

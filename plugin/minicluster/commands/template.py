@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.release import helm, manifests
 
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import click
 
-from minicluster import lines, streams, terminal
 from minicluster.commands import options
+from minicluster.console import keyboard, lines, streams, terminal
+from minicluster.console.signals import held
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.lookup import find
-from minicluster.picture import keyboard
 from minicluster.picture.answers import job_answer
 from minicluster.picture.feed import Feed
-from minicluster.signals import held
+from minicluster.status.lookup import find
 
 #: Seconds between two pictures; that a picture for no terminal waits for the lead
 DRAWN_SECONDS, FIRST_SECONDS = 1.0, 10.0

@@ -2,12 +2,12 @@
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
+from minicluster.console.terminal import Told
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live.lookup import find_cluster
-from minicluster.live.wait import Until, wait
-from minicluster.terminal import Told
+from minicluster.status.lookup import find_cluster
+from minicluster.waiting.wait import Until, wait
 
 
 @click.command("wait")

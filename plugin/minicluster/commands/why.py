@@ -2,11 +2,11 @@
 
 import click
 
-from minicluster import streams
 from minicluster.commands import options
+from minicluster.console import streams
 from minicluster.errors import one_line
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import why
+from minicluster.status import why
 
 
 @click.command("why")

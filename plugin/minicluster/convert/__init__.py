@@ -5,6 +5,8 @@ Most fields of a MiniCluster have the same names; some mean something else to fl
 written out where the chart has others, and what it ignored is dropped. Each such change is a warning, or a comment at
 the head of the file when there is nothing to do about it. Those that matter most are in
 docs/reference/flux-operator.md.
+
+Doors: others, read.
 """
 
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from minicluster.convert.part import Map, Part
 from minicluster.convert.read import Document, read
 from minicluster.convert.report import Report, ValuesFile
 from minicluster.errors import ConvertError, MiniClusterError
-from minicluster.names import RELEASE_CHARACTERS
+from minicluster.kube.names import RELEASE_CHARACTERS
 from minicluster.render import broker, config, devices
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel

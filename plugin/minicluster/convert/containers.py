@@ -2,10 +2,10 @@
 
 import re
 
+from minicluster.console.plurals import counted
 from minicluster.convert import shell_text
 from minicluster.convert.part import Part, every_container, runners, sidecars
 from minicluster.errors import SpecError
-from minicluster.plurals import counted
 from minicluster.render import resources
 from minicluster.render.load import ALIASES
 from minicluster.render.refusals import fit

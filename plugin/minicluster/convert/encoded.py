@@ -8,7 +8,7 @@ import re
 
 from minicluster.convert.part import Part, runners
 from minicluster.convert.snippets import names_of_operator
-from minicluster.idset import parse_idset
+from minicluster.flux.idset import parse_idset
 
 #: A line that writes R and does nothing else
 WRITES_R = re.compile(

@@ -6,7 +6,7 @@ from typing import Any
 
 from minicluster.convert.mpijob.job_pods import OF_KUBEFLOW
 from minicluster.convert.read import title
-from minicluster.names import INDEX
+from minicluster.kube.names import INDEX
 
 #: Label that Kubernetes gives each pod of a Job
 JOB_LABEL = "batch.kubernetes.io/job-name"

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.errors import ConvertError
 from minicluster.render.stream import MPI_OPERATOR, OPERATOR
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster import yamlio
+from minicluster.documents import yamlio
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from minicluster import lines
+from minicluster.console import lines
 from minicluster.convert.part import Part
 from minicluster.render.formats import BYTE_ORDER_MARK
 

@@ -1,1 +1,4 @@
-"""The port to Kubernetes, and kubectl behind it."""
+"""The port to Kubernetes, and kubectl behind it.
+
+Doors: kubectl, kubectl_stream, names, outage, port, tool.
+"""

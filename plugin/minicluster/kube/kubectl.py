@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from minicluster import kubeconfig, signals, tool
+from minicluster.console import signals
+from minicluster.console.lines import Cutter
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
-from minicluster.kube.kubectl_stream import Stream
+from minicluster.kube import kubeconfig, tool
+from minicluster.kube.kubectl_stream import Stream, after_event
+from minicluster.kube.names import LABEL
 from minicluster.kube.pod_port import PodPort
 from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, Object, Place, Sight
-from minicluster.kube.watch_events import after
-from minicluster.lines import Cutter
-from minicluster.names import LABEL
-from minicluster.tool import CommandError
+from minicluster.kube.tool import CommandError
 
 #: HTTP's status by Kubernetes' reasons for a refusal; without one of them there was no answer that counts
 STATUS = {
@@ -101,16 +101,16 @@ class Kubernetes(Place):
             if error.status == STATUS["Conflict"]:
                 return None
             raise
-        after: dict[str, Any] = json.loads(text)
-        return after
+        after_event: dict[str, Any] = json.loads(text)
+        return after_event
 
     def made(self, what: Object) -> Object:
         """Return an object as Kubernetes would make it; nothing is made."""
         words = ("--dry-run=server", "--output=json", "--filename=-")
         with _ported():
             text = self.kubectl("create", *words, stdin=json.dumps(what), seconds=ANSWER_SECONDS)
-        after: dict[str, Any] = json.loads(text)
-        return after
+        after_event: dict[str, Any] = json.loads(text)
+        return after_event
 
     def sights(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Sight]:
         """Yield both at each change that two watches report, until one of them ends."""
@@ -130,7 +130,7 @@ class Kubernetes(Place):
                     # what other objects tell, such as events, is looked for more often at first
                     pause = min(every, max(SECOND_LOOK_SECONDS, time.monotonic() - begin))
                     events, is_over = _reported(partial(self._ready, selector), self.left(pause))
-                    found = after(sight, events) if events and not is_over else None
+                    found = after_event(sight, events) if events and not is_over else None
                     sight = found or self._sight(job, labels)
 
     def _sight(self, job: str, labels: str) -> Sight:

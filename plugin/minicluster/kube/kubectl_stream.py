@@ -1,5 +1,6 @@
-"""A kubectl whose output is read while it runs."""
+"""A kubectl whose output is read while it runs, and what the events of its watches make of a Job and its pods."""
 
+import json
 import os
 import re
 import selectors
@@ -8,13 +9,13 @@ import subprocess
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import IO
 
-from minicluster import forks, signals
+from minicluster.console import signals
 from minicluster.errors import KubernetesError
-from minicluster.kube.port import STDERR_BYTES
+from minicluster.kube.port import STDERR_BYTES, Object, Sight
 
 #: The end of standard error where not kubectl has failed, but the command that it runs in a pod
 COMMAND_FAILED = re.compile(rb"(\A|\n)command terminated with exit code \d+\n?\Z")
@@ -62,7 +63,7 @@ class Stream:
         self._lock = threading.Lock()  # of the input: who reads may be another thread
         # in a session of its own it would outlive us
         self._at_exit = weakref.finalize(self, self._process.kill)
-        forks.keep(self)
+        signals.keep_after_fork(self)
         if self._process.stdin:
             os.set_blocking(self._process.stdin.fileno(), False)
 
@@ -155,3 +156,39 @@ class Stream:
         RUNNING.discard(self._process)
         # what a child of its own keeps open is not waited for
         self._errors.join(signals.HANDLER_SECONDS)
+
+
+#: Types of events of an object that is there, and of one that is gone
+THERE, REMOVED = ("ADDED", "MODIFIED"), "DELETED"
+
+
+def after_event(sight: Sight, events: Iterable[bytes]) -> Sight | None:
+    """Return a Job and its pods after some events, each a line; the same if nothing has changed.
+
+    None after an event of another type, such as an error: then all must be read anew.
+    """
+    job, pods = sight.job, {pod["metadata"]["uid"]: pod for pod in sight.pods["items"]}
+    has_changed = False
+    for line in events:
+        event = json.loads(line)
+        kind, found = event["type"], event["object"]
+        if kind not in (*THERE, REMOVED):
+            return None
+        is_job, uid = found["kind"] == "Job", found["metadata"]["uid"]
+        known = job if is_job else pods.get(uid, {})
+        if kind in THERE and not _is_newer(found, known):
+            continue
+        has_changed = True
+        if is_job:
+            job = found if kind in THERE else {}
+        elif kind in THERE:
+            pods[uid] = found
+        else:
+            pods.pop(uid, None)
+    return Sight(job, {"items": list(pods.values())}) if has_changed else sight
+
+
+def _is_newer(found: Object, known: Object) -> bool:
+    """Return whether an object is newer than what is known: a watch begins with what there was before the reading."""
+    one, other = found["metadata"], known.get("metadata", {})
+    return one["uid"] != other.get("uid") or int(one["resourceVersion"]) > int(other["resourceVersion"])

@@ -6,10 +6,10 @@ import threading
 import time
 from contextlib import suppress
 
-from minicluster import signals
+from minicluster.console import signals
+from minicluster.console.lines import Cutter
 from minicluster.errors import AwayError, KubernetesError
 from minicluster.kube.kubectl_stream import Stream
-from minicluster.lines import Cutter
 
 #: kubectl's line of the port that it listens on
 LISTENS = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d+) ")

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self
 
-from minicluster import tool
+from minicluster.kube import tool
 
 Object = Mapping[str, Any]
 #: Seconds that a request has; seconds that it has at least, even when the deadline is near

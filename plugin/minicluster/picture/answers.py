@@ -7,9 +7,9 @@ from minicluster.errors import ChoiceError, MiniClusterError
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
-from minicluster.live.lookup import find
-from minicluster.live.reported import ASK
-from minicluster.live.why import job_in_words, sizes_of
+from minicluster.status.lookup import find
+from minicluster.status.reported import ASK
+from minicluster.status.why import job_in_words, sizes_of
 
 
 def job_answer(kube: KubePort, name: str, job: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from minicluster.live.table import left_at
+from minicluster.status.table import left_at
 
 #: The most samples that are kept
 MOST_RECORDS = 4000

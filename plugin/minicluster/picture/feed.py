@@ -9,23 +9,23 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from minicluster import streams
-from minicluster.cluster.events import sizes_told
 from minicluster.cluster.find import Found, broker_pods, found_of
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.reasons import with_reasons
+from minicluster.cluster.troubles import sizes_told
+from minicluster.console import streams
 from minicluster.errors import AbsentError, KubernetesError, MiniClusterError
+from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
-from minicluster.lead.conversation import Conversation
+from minicluster.lead.ask import Conversation
 from minicluster.lead.program import first_line
-from minicluster.live.document import document
-from minicluster.live.lookup import Cluster, find
-from minicluster.live.reported import find_jobs
-from minicluster.live.snapshot import snapshot
-from minicluster.outage import RETRY_SECONDS
 from minicluster.picture.jobbook import PICTURE_JOBS
 from minicluster.picture.timeline import Timeline
+from minicluster.status.document import document
+from minicluster.status.lookup import Cluster, find
+from minicluster.status.reported import find_jobs
+from minicluster.status.snapshot import snapshot
 
 #: Seconds between two looks at Kubernetes, at least and at most
 FEED_PAUSE_SECONDS, FEED_IDLE_SECONDS = 1.0, 60.0

@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from minicluster import lines, streams
 from minicluster.cluster.find import Found
 from minicluster.cluster.reasons import with_reasons
 from minicluster.cluster.without_flux import state_without_flux
+from minicluster.console import lines, streams
+from minicluster.console.streams import Say
+from minicluster.console.terminal import well
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
-from minicluster.live.lookup import find, refusals
-from minicluster.live.reported import ASK, find_jobs
 from minicluster.picture import figures, page
 from minicluster.picture.feed import Reader, described, sizes
 from minicluster.picture.timeline import Timeline
-from minicluster.streams import Say
-from minicluster.terminal import well
+from minicluster.status.lookup import find, refusals
+from minicluster.status.reported import ASK, find_jobs
 
 
 def write(path: Path, timeline: Timeline, where: str, say: Say) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 from tornado.web import HTTPError, RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from minicluster import streams
+from minicluster.console import streams
+from minicluster.console.templates import rendered
 from minicluster.errors import MiniClusterError
 from minicluster.picture import figures, page
 from minicluster.picture.answers import job_answer
 from minicluster.picture.pages import Pages, Shown
-from minicluster.templates import rendered
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; "

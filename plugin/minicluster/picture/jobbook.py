@@ -1,13 +1,13 @@
 """The jobs of a picture: what is known of each, and the lanes of its bar. Those that ended first are forgotten."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minicluster.cluster.states import of_job
-from minicluster.idset import parse_idset
-from minicluster.live.table import left_at
+from minicluster.flux.idset import parse_idset
 from minicluster.picture.curves import cores_of
-from minicluster.picture.lanes import Lanes
+from minicluster.status.table import left_at
 
 Row = dict[str, Any]
 #: Jobs that have ended and are kept
@@ -103,3 +103,39 @@ def shown(job: Mapping[str, Any]) -> Row:
         "user": job.get("user") or {},
         "command": job.get("command") or "",
     }
+
+
+#: Jobs at a time that have lanes on a node; more lie on each other
+LANE_JOBS = 64
+
+
+class Lanes:
+    """The lanes of all nodes, and until when each is taken."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, list[float]] = {}
+
+    def take(self, ranks: Iterable[int], start: float, end: float | None) -> list[int]:
+        """Return the lane on each rank for a job that starts; without an ``end`` it stays there until `free`.
+
+        Jobs come in the order of their starts, in seconds since the epoch.
+        """
+        return [self._take(self._ends.setdefault(rank, []), start, math.inf if end is None else end) for rank in ranks]
+
+    def _take(self, ends: list[float], start: float, end: float) -> int:
+        for lane, taken in enumerate(ends):
+            if taken <= start:
+                ends[lane] = end
+                return lane
+        if len(ends) < LANE_JOBS:
+            ends.append(end)
+        return len(ends) - 1
+
+    def free(self, ranks: Iterable[int], lanes: Iterable[int], end: float) -> None:
+        """Note that a job has left its lanes."""
+        for rank, lane in zip(ranks, lanes, strict=False):
+            self._ends[rank][lane] = end
+
+    def count(self, rank: int) -> int:
+        """Return how many lanes a node has, at least 1."""
+        return max(1, len(self._ends.get(rank, ())))

@@ -8,12 +8,12 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from minicluster.cluster.states import CLUSTER_TONES, JOB_TONES
+from minicluster.console.terminal import STYLES
 from minicluster.errors import one_line
-from minicluster.live.table import duration, left_at
 from minicluster.picture import nodebook
 from minicluster.picture.jobbook import status_of
 from minicluster.picture.timeline import Timeline
-from minicluster.terminal import STYLES
+from minicluster.status.table import duration, left_at
 
 Row = dict[str, Any]
 #: The keys by which jobs are sorted, in the order of the key s

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.idset import parse_idset, to_idset
+from minicluster.flux.idset import parse_idset, to_idset
 from minicluster.picture.curves import Step
 from minicluster.render.hostlist import expand
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from minicluster.console.templates import rendered
 from minicluster.picture import figures
 from minicluster.picture.curves import MOST_RECORDS
-from minicluster.templates import rendered
 
 HERE = Path(__file__).parent
 #: What a file may do: run what is in it, and load nothing

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.states import ENDED_STATES
-from minicluster.live.reported import TIMES
-from minicluster.live.table import Row, duration, rows_of
 from minicluster.picture import nodebook
 from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, thinned
 from minicluster.picture.curves import cores_of as cores
 from minicluster.picture.jobbook import PICTURE_JOBS, JobBook, shown, status_of
 from minicluster.picture.nodebook import Mark, NodeBook
+from minicluster.status.reported import TIMES
+from minicluster.status.table import Row, duration, rows_of
 
 Data = dict[str, Any]
 #: Seconds between two samples of the queue; those in which a size that changed has its reason

@@ -1,1 +1,4 @@
-"""Whole releases: Helm, the manifests that it renders, Argo CD's Applications."""
+"""Whole releases: Helm, the manifests that it renders, Argo CD's Applications.
+
+Doors: adopt, argocd, caller, created, helm, manifests, oneshot, revisions.
+"""

@@ -13,10 +13,12 @@ from typing import Any
 
 import yaml
 
-from minicluster import tool, yamlio
+from minicluster.console.streams import Say
 from minicluster.convert import ValuesFile, convert, others
 from minicluster.convert.read import each_object, is_converted, is_list, other_version
+from minicluster.documents import yamlio
 from minicluster.errors import StreamError, ToolError
+from minicluster.kube import tool
 from minicluster.release import helm
 from minicluster.release.caller import Caller
 from minicluster.render import awaiting
@@ -24,7 +26,6 @@ from minicluster.render.awaiting import API_GROUP, VERSION_LINE
 from minicluster.render.kept import with_kept
 from minicluster.render.revision import Job, Name, jobs_of, name_of, with_sent
 from minicluster.render.stream import INNER, KIND, may_have_others, parse, split
-from minicluster.streams import Say
 
 #: An annotation of a MiniCluster or an MPIJob: "true" leaves it to its operator
 KEEP_ANNOTATION = "minicluster/keep"

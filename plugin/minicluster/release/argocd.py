@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.errors import SpecError
 from minicluster.release.helm import CHART, OfflineRelease
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from minicluster import streams
+from minicluster.console import streams
 from minicluster.errors import CurveError, one_line
 from minicluster.render.model import MiniClusterModel
 

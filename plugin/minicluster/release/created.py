@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.errors import SpecError, UsageError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm

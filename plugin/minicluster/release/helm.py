@@ -11,10 +11,12 @@ from typing import Any
 
 import yaml
 
-from minicluster import lines, tool, yamlio
+from minicluster.console import lines
+from minicluster.documents import yamlio
 from minicluster.errors import END, MiniClusterError, SpecError, ToolError
+from minicluster.kube import tool
+from minicluster.kube.names import RELEASE_CHARACTERS, SUBDOMAIN
 from minicluster.kube.port import KubePort
-from minicluster.names import RELEASE_CHARACTERS, SUBDOMAIN
 
 #: The package's chart; in a clone it is a link to that of the repository.
 CHART = (Path(__file__).parent.parent / "chart").resolve()

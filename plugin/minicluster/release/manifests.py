@@ -9,12 +9,13 @@ from typing import Any
 
 import yaml
 
-from minicluster import streams, yamlio
+from minicluster.console import streams
 from minicluster.convert.read import each_object, is_list
+from minicluster.documents import yamlio
 from minicluster.errors import ManifestError
 from minicluster.release import adopt, helm
 from minicluster.release.caller import Caller
-from minicluster.render import defaults, postrender, upgrade
+from minicluster.render import constants, postrender, upgrade
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.stream import split
 
@@ -101,7 +102,7 @@ def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str
     objects = list(_apart(objects))
     if any(REPLACES in str(_map(one.document, "metadata", "annotations").get(adopt.HOOK)) for one in objects):
         return
-    unset = dict(upgrade.flat(defaults.values()))
+    unset = dict(upgrade.flat(constants.default_values()))
     for one in objects:
         path = folder / one.file
         if one.kind == "Job" and path.is_file():

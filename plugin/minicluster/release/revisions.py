@@ -1,4 +1,6 @@
-"""The revisions of a release, as `minicluster replace` needs them: the values, the upgrade, and the way back.
+"""The revisions of a release: its values, upgrades and new sizes, and the way back.
+
+Helm lets one of two changes fail, so each waits for its turn.
 
 An upgrade that replaces says in its description which revision was there before, so that a command that is repeated
 after an interruption still knows it.
@@ -6,16 +8,18 @@ after an interruption still knows it.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from minicluster.console.streams import Say
 from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.names import CHART_NAME
+from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort
-from minicluster.names import CHART_NAME
+from minicluster.kube.tool import CommandError
 from minicluster.release import helm
-from minicluster.release.busy import BusyError, in_turn
-from minicluster.streams import Say
 
 REVISION_MARK = "minicluster replace, before it revision "
 #: Statuses of revisions that Helm has finished, and of one whose Helm was killed
@@ -137,3 +141,69 @@ def forget_interrupted(kubernetes: Kubernetes, release: str) -> None:
         if revision.status in PENDING_STATUSES:
             record = f"sh.helm.release.v1.{release}.v{revision.number}"
             kubernetes.kubectl("delete", "secret", record, "--ignore-not-found", "--wait=false")
+
+
+def check_own_chart(kubernetes: KubePort, release: str) -> None:
+    """Raise ToolError for a release of another chart: an upgrade with ours would remove that chart's other objects."""
+    try:
+        chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
+    except CommandError as error:
+        raise ToolError(helm.explain(error)) from None
+    if chart != CHART_NAME:
+        raise ToolError(
+            f"the release {release} is of the chart {chart}, around {CHART_NAME}: change the size by "
+            f"`helm upgrade {release} {chart} --reuse-values` and that chart's value for it"
+        )
+
+
+def resize(kubernetes: KubePort, release: str, size: int, group: str, say: Say) -> None:
+    """Change the size of a release of our chart, or that of a group, and keep all other values.
+
+    Raises ToolError when Helm or the chart refuses.
+    """
+
+    def change() -> None:
+        values = _groups(kubernetes, release, group, size) if group else ("--set", f"size={size}")
+        words = ("--reuse-values", *values, "--post-renderer", "minicluster")
+        kubernetes.helm("upgrade", release, str(helm.CHART), *words)
+
+    in_turn(release, change, say)
+
+
+def _groups(kubernetes: KubePort, release: str, group: str, size: int) -> tuple[str, str]:
+    """Return the option with all groups: Helm doesn't merge a part of a list into that of the release."""
+    values = json.loads(kubernetes.helm("get", "values", release, "--output=json"))
+    groups = [{**each, "size": size} if each["name"] == group else each for each in values["groups"]]
+    return "--set-json", f"groups={json.dumps(groups)}"
+
+
+#: What Helm says then, and also after a Helm that was killed
+BUSY = re.compile(r"another operation \(install/upgrade/rollback\) is in progress|release: already exists")
+#: Seconds until the other Helm is taken for one that was killed
+KILLED_SECONDS = 60.0
+
+
+class BusyError(ToolError):
+    """Another client has been changing a release for too long."""
+
+
+def in_turn(release: str, change: Callable[[], object], say: Say) -> None:
+    """Change a release, when nobody else does. Raises ToolError when Helm or the chart refuses, BusyError."""
+    end, is_told = time.monotonic() + KILLED_SECONDS, False
+    while True:
+        try:
+            change()
+        except CommandError as error:
+            if not BUSY.search(error.reason):
+                raise ToolError(helm.explain(error)) from None
+        else:
+            return
+        if time.monotonic() >= end:
+            raise BusyError(
+                f"the release {release} is being changed by another client for {KILLED_SECONDS:g} s, or a Helm was "
+                f"killed while it did that: `helm rollback {release}` ends it"
+            )
+        if not is_told:
+            say(f"{release}: another client changes it; this change comes after that")
+        is_told = True
+        time.sleep(RETRY_SECONDS)

@@ -1,1 +1,5 @@
-"""The post-renderer that Helm calls: it turns the MiniCluster of a stream into a ConfigMap and a Secret."""
+"""The post-renderer that Helm calls: it turns the MiniCluster of a stream into a ConfigMap and a Secret.
+
+Doors: awaiting, broker, config, constants, curve, devices, formats, hostlist, kept, load, model, postrender,
+quantity, refusals.fit, resources, revision, schema, stream, upgrade, wanted, work.
+"""

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.errors import StreamError
 from minicluster.render.constants import IMMUTABLE
 

@@ -11,7 +11,7 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
-from minicluster.render import log_level
+from minicluster.render import model
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.hostlist import registered, split, table
 from minicluster.render.model import MiniClusterModel
@@ -194,7 +194,7 @@ def start(cluster: MiniClusterModel) -> list[str]:
     rest = grace(cluster)[2]
     timeout = 10 if rest >= END_SECONDS else max(2, rest // 2)
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
-    attributes |= log_level.attributes(cluster, to_file=log_level.has_file(cluster))
+    attributes |= model.log_attributes(cluster, to_file=model.has_log_file(cluster))
     return words + setting(attributes)
 
 

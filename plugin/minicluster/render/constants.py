@@ -1,6 +1,8 @@
-"""The constants that the post-renderer shares with the chart's templates, most of them in files/constants.json."""
+"""The constants that the post-renderer shares with the chart's templates, and the chart's defaults of the values."""
 
 import json
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,3 +35,26 @@ OPEN_REFUSALS: str = _CONSTANTS["openRefusals"]
 MUTABLE_JOB_FIELDS: list[str] = _CONSTANTS["mutableJobFields"]
 #: Fields of a Job's spec that the chart writes, each with the value that sets it, "" for none.
 OWN_JOB_FIELDS: dict[str, str] = _CONSTANTS["ownJobFields"]
+
+
+DEFAULTS_FILE = Path(__file__).parent.parent / "chart" / "files" / "defaults.json"
+
+
+@cache
+def default_values() -> Mapping[str, Any]:
+    """Return the chart's values. They are shared: copy what you change."""
+    found: Mapping[str, Any] = json.loads(DEFAULTS_FILE.read_bytes())
+    return found
+
+
+def differing_from_defaults(given: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a map of maps that differs from another one, such as the chart's values."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        other = beside.get(key)
+        if isinstance(value, dict) and isinstance(other, dict):
+            if part := differing_from_defaults(value, other):
+                found[key] = part
+        elif key not in beside or value != other:
+            found[key] = value
+    return found

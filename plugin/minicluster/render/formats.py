@@ -7,7 +7,7 @@ post-renderer can refuse a text in plain words. Editors show a format's name.
 import re
 from typing import NamedTuple
 
-from minicluster.names import LABEL
+from minicluster.kube.names import LABEL
 from minicluster.render.quantity import WANTED as QUANTITY
 
 #: Control characters that no text may have.

@@ -7,7 +7,7 @@ the new one.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.render import handed
 from minicluster.render.revision import Job, Name, jobs_of, name_of
 from minicluster.render.stream import parse, split

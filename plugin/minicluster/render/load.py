@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
-from minicluster import limits
+from minicluster.documents import limits
 from minicluster.errors import SpecError
-from minicluster.names import LABEL
-from minicluster.render import claims, defaults, formats, programs, refusals, schema, upgrade
+from minicluster.kube.names import LABEL
+from minicluster.render import claims, constants, formats, programs, refusals, schema, upgrade
 from minicluster.render.model import MiniClusterModel
 
 _TOO_DEEP = f"spec is nested more than {limits.DEPTH_LEVELS} levels deep"
@@ -34,7 +34,7 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
     _drop_marks(spec)
     cluster = MiniClusterModel(
         **metadata,
-        spec=_merge(defaults.values(), spec),
+        spec=_merge(constants.default_values(), spec),
         certificate=str(document.get("certificate") or ""),
         installed=upgrade.load(document.get("installed")),
         kubernetes=str(document.get("kubernetes") or ""),
@@ -44,7 +44,7 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
     if cluster.installed:
-        upgrade.refuse(cluster.installed, name, cluster.namespace, dict(upgrade.flat(defaults.values())))
+        upgrade.refuse(cluster.installed, name, cluster.namespace, dict(upgrade.flat(constants.default_values())))
     for claim in claims.load(document.get("claims")):
         claims.refuse(claim)
     return cluster
@@ -76,7 +76,7 @@ def _refusals(cluster: MiniClusterModel) -> Iterator[str]:
     """
     known: set[str] = set()
     if cluster.installed:
-        immutable = upgrade.immutable_values(cluster.installed, cluster.spec, defaults.values())
+        immutable = upgrade.immutable_values(cluster.installed, cluster.spec, constants.default_values())
         known = set(refusals.refusals(cluster._replace(spec=immutable)))
     return (refusal for refusal in refusals.refusals(cluster) if refusal not in known)
 

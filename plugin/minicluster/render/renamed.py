@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.names import CHART_NAME
+from minicluster.kube.names import CHART_NAME
 from minicluster.render import handed
 from minicluster.render.revision import Name
 

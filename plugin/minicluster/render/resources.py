@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.idset import to_idset
+from minicluster.flux.idset import to_idset
 from minicluster.render import devices
 from minicluster.render.hostlist import Hosts, ranked
 from minicluster.render.model import MiniClusterModel

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.quantity import is_quantity, to_number
 from minicluster.render.stream import split

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from minicluster.render import broker, devices, log_level, resources, work
+from minicluster.render import broker, devices, model, resources, work
 from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.mounts import has_own_shared_memory
@@ -54,7 +54,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_script_has_interpreter": _flag(work.script(cluster).startswith("#!")),
         "mc_logs": runner.get("logs", ""),
         "mc_quiet": _flag(logging["quiet"]),
-        "mc_log_file": _flag(log_level.has_file(cluster)),
+        "mc_log_file": _flag(model.has_log_file(cluster)),
         "mc_strict": _flag(logging["strict"]),
         "mc_timed": _flag(logging["timed"]),
         "mc_no_wait_socket": _flag(cluster.flux["noWaitSocket"] or cluster.flux["disableSocket"]),

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.errors import StreamError
 from minicluster.render import awaiting
 from minicluster.render.awaiting import API_GROUP

@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from minicluster.console.pasted import Where, completed
 from minicluster.errors import SpecError
-from minicluster.pasted import Where, completed
 from minicluster.render import handed
 from minicluster.render.constants import FORMER_DEFAULTS, MUTABLE_JOB_FIELDS
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.names import LABEL, NAME_CHARACTERS
+from minicluster.kube.names import LABEL, NAME_CHARACTERS
 
 
 class Wanted(NamedTuple):

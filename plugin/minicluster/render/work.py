@@ -4,10 +4,9 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from minicluster import lines
+from minicluster.console import lines
 from minicluster.errors import SpecError
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.shell_lines import incomplete
 
 BATCH_COMMAND = ("flux", "batch")
 #: Flags of `flux submit` that `flux run` lacks
@@ -188,3 +187,29 @@ def batch_script(command: str) -> str:
         submit = f"flux submit --flags=waitable --output={out} --error={err} {line}"
         submits.append(f"(eval {shlex.quote(submit)}) || failed {number}")
     return "\n".join([BATCH_BEGIN, *submits, BATCH_END]) + "\n"
+
+
+#: What needs a shell to be understood: expansions, here-documents, bash's own quotes and tests, patterns of `case`
+UNCLEAR = re.compile(r"\$[({'\"]|`|<<|\[\[|\bcase\b")
+QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""")
+COMMENT = re.compile(r"(?:^|(?<=[\s;&|()<>]))#.*")
+#: An operator at the end that needs something after it; `;` and `&` don't
+OPEN = re.compile(r"(?:&&|;;|[<>;|]&|[|<>]+)$")
+#: A ( among the words of the first command, where it is neither a subshell nor a function
+WITHIN = re.compile(r"[^;&|]*?(?<![;&|<>?*+@!])\(")
+
+
+def incomplete(words: str) -> str:
+    """Return why words after a command, such as those after `flux submit`, don't complete it; "" if they may.
+
+    >>> incomplete("echo a |")
+    'it ends with |'
+    """
+    if UNCLEAR.search(words):
+        return ""
+    plain = COMMENT.sub("", QUOTED.sub("x", words)).rstrip()
+    if end := OPEN.search(plain):
+        return f"it ends with {end[0]}"
+    if WITHIN.match(plain) or plain.count("(") != plain.count(")"):
+        return "it has ( or ) without quotes"
+    return ""

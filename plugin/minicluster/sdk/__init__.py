@@ -17,12 +17,11 @@ from minicluster.sdk.exceptions import (
     WaitTimeoutError,
 )
 from minicluster.sdk.executor import CommandExecutor
-from minicluster.sdk.finished import FinishedJob
+from minicluster.sdk.finished import FinishedJob, Result
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import Job, JobOptions
 from minicluster.sdk.release import CreateOptions
-from minicluster.sdk.result import Result
 from minicluster.sdk.single_run import RunOptions
 
 __all__ = [

@@ -5,30 +5,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
-from minicluster import forks
 from minicluster.cluster.job import release_of
+from minicluster.console import signals
+from minicluster.console.streams import Say, aloud
 from minicluster.kube.port import KubePort
-from minicluster.live.document import document
-from minicluster.live.lookup import Cluster, find_job
-from minicluster.live.snapshot import take_snapshot
-from minicluster.live.wait import wait
 from minicluster.sdk import release, single_run
 from minicluster.sdk.asked_nodes import check_size
 from minicluster.sdk.exceptions import ArgumentError, translated
 from minicluster.sdk.executor import CommandExecutor
+from minicluster.sdk.finished import Result
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.job_queue import JobQueue
 from minicluster.sdk.jobs import Job, JobOptions, words_of
-from minicluster.sdk.lead_command import run_on_lead
-from minicluster.sdk.lead_port import LeadPort
+from minicluster.sdk.lead import LeadPort, run_on_lead
 from minicluster.sdk.log_lines import lines_of
 from minicluster.sdk.own_context import settled
 from minicluster.sdk.pictured import Pictured
 from minicluster.sdk.release import CreateOptions
-from minicluster.sdk.result import Result
 from minicluster.sdk.single_run import RunOptions
-from minicluster.streams import Say, aloud
+from minicluster.status.document import document
+from minicluster.status.lookup import Cluster, find_job
+from minicluster.status.snapshot import take_snapshot
+from minicluster.waiting.wait import wait
 
 __all__ = ["MiniCluster"]
 
@@ -52,7 +51,7 @@ class MiniCluster(Pictured):
         self.namespace: str = job["metadata"]["namespace"]
         self._kube, self._is_own = kube, is_own
         self._queue = JobQueue(kube, self.name)
-        forks.keep(self)
+        signals.keep_after_fork(self)
 
     def after_fork(self) -> None:
         """Leave the MiniCluster and its page to the parent, in a child."""
@@ -155,7 +154,7 @@ class MiniCluster(Pictured):
         ``node`` is another node, by its rank, or its name in Flux: ``"3"``, ``"gpu-1"``.
         With ``follow`` it yields new lines until the MiniCluster ends, also from a pod that replaces this one.
         """
-        from minicluster.live import logs  # noqa: PLC0415 - few programs need it
+        from minicluster.waiting import logs  # noqa: PLC0415 - few programs need it
 
         with translated():
             where = (*logs.find_log(self._kube, self.name, node), container)
@@ -178,7 +177,7 @@ class MiniCluster(Pictured):
         Raises ReleaseError when the chart refuses; ArgumentError when the autoscaler does, or without such a group;
         EndedError, WaitTimeoutError.
         """
-        from minicluster.live import scaling  # noqa: PLC0415 - it brings Helm's room
+        from minicluster.lifecycle import scaling  # noqa: PLC0415 - it brings Helm's room
 
         check_size(size, group)
         release.check_post_renderer()

@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from minicluster import errors, lines
+from minicluster import errors
+from minicluster.console import lines
 from minicluster.errors import MiniClusterError
 from minicluster.lead.ask import LateError
 from minicluster.sdk.finished import FinishedJob

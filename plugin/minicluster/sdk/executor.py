@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, Unpack
 
-from minicluster import forks
+from minicluster.console import signals
 from minicluster.sdk.exceptions import ClosedError
 from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.job_future import JobFuture
@@ -24,7 +24,7 @@ class CommandExecutor(Executor):
         self._submit, self._options = submit, options
         self._is_closed = False
         self.after_fork()
-        forks.keep(self)
+        signals.keep_after_fork(self)
 
     def after_fork(self) -> None:
         """Have no jobs, in a child: those that were submitted are its parent's."""

@@ -49,3 +49,12 @@ def finished(name: str, end: Mapping[str, Any]) -> FinishedJob:
     else:
         reason = words.of_job_end(code, "", "") if code else ""
     return FinishedJob(name, code, tuple((stream, text) for stream, text in end["output"]), reason)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, and its exit code."""
+
+    exit_code: int  #: 128 plus the signal's number if a signal ended the command
+    stdout: str  #: of `MiniCluster.run` the log of the lead
+    stderr: str  #: of `MiniCluster.run` always empty

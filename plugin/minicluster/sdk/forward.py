@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from minicluster import forks
+from minicluster.console import signals
 from minicluster.kube.port import PodConnection
 from minicluster.sdk.exceptions import ApiError, ArgumentError, SdkError
 
@@ -34,7 +34,7 @@ class PortForward:
             self._server = _Server(connect, local_port)
         except OSError as error:
             raise ArgumentError(f"local_port={local_port} can't be used: {error.strerror}: leave it out") from None
-        forks.keep(self)
+        signals.keep_after_fork(self)
         threading.Thread(target=self._server.serve_forever, name="minicluster-forward", daemon=True).start()
 
     @property

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from minicluster import lines
+from minicluster.console import lines
 from minicluster.sdk.exceptions import ClosedError, JobLost, SdkError
 
 #: A stream, and a text of it

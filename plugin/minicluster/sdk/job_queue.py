@@ -11,7 +11,7 @@ from minicluster.sdk.exceptions import WaitTimeoutError
 from minicluster.sdk.future_output import OutputRequest, Piece
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import Job, JobOptions, job_of
-from minicluster.sdk.lead_wait import wait_for_lead
+from minicluster.sdk.lead import wait_for_lead
 from minicluster.sdk.requests import Attachment, Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Iterable, Iterator
 
-from minicluster import lines
-from minicluster.live.loglines import LogPart
+from minicluster.console import lines
+from minicluster.waiting.loglines import LogPart
 
 LOG = logging.getLogger("minicluster.sdk")
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minicluster.console.streams import Say
 from minicluster.kube.port import KubePort
 from minicluster.sdk.asked_nodes import NodeOptions, refuse_unknown
 from minicluster.sdk.exceptions import ReleaseError
-from minicluster.streams import Say
 
 if TYPE_CHECKING:
     from minicluster.release.created import Created
@@ -39,7 +39,7 @@ def install(kube: KubePort, asked: "Created", seconds: float | None, progress: S
 
     Raises ReleaseError, ToolError, StateError, UsageError; EndError, DeadlineError.
     """
-    from minicluster.live.creation import create, with_storage  # noqa: PLC0415
+    from minicluster.lifecycle.creation import create, with_storage  # noqa: PLC0415
 
     check_post_renderer()
     create(kube, with_storage(kube, asked), seconds, progress, progress)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from minicluster.names import REQUEUE_ATTRIBUTE
-from minicluster.outage import Age
+from minicluster.kube.names import REQUEUE_ATTRIBUTE
+from minicluster.kube.outage import Age
 from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
 from minicluster.sdk.finished import finished
 from minicluster.sdk.job_future import JobFuture

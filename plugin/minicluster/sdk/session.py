@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakSet
 
-from minicluster import forks
+from minicluster.console import signals
+from minicluster.console.plurals import counted
 from minicluster.errors import AccessError, KubernetesError, MiniClusterError, RefusedError
+from minicluster.kube.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
 from minicluster.kube.port import Channel
-from minicluster.lead.conversation import BrokenError, Conversation
+from minicluster.lead.ask import BrokenError, Conversation
 from minicluster.lead.program import first_line
-from minicluster.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
-from minicluster.plurals import counted
 from minicluster.sdk.exceptions import ClosedError, SdkError, meant
-from minicluster.sdk.lead_wait import LOG, QUIET_SECONDS
+from minicluster.sdk.lead import LOG, QUIET_SECONDS
 from minicluster.sdk.requests import LeadRequest, Message
 
 #: The most seconds until the lead is asked again, which costs a kubectl
@@ -41,7 +41,7 @@ class Session:
         """Make it; ``connect`` waits for a lead and starts `flux python -c BOOT` there, or raises MiniClusterError."""
         self._connect = connect
         self._begin_anew()
-        forks.keep(self)
+        signals.keep_after_fork(self)
         _SESSIONS.add(self)
 
     def _begin_anew(self) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from minicluster.console.streams import Say
 from minicluster.kube.port import KubePort
 from minicluster.sdk.asked_nodes import NodeOptions, refuse_unknown
 from minicluster.sdk.exceptions import ReleaseError
+from minicluster.sdk.finished import Result
 from minicluster.sdk.release import check_post_renderer
-from minicluster.sdk.result import Result
-from minicluster.streams import Say
 
 if TYPE_CHECKING:
     from minicluster.release.oneshot import Oneshot
@@ -37,8 +37,7 @@ def run(kube: KubePort, asked: "Oneshot", progress: Say) -> Result:
     Raises DeadlineError; EndError when it can't start, or fails without an exit code; ToolError, AccessError;
     ReleaseError when the release can't be removed.
     """
-    from minicluster.live.once import run_once  # noqa: PLC0415 - few programs need them
-    from minicluster.live.temporary import TemporaryRelease  # noqa: PLC0415
+    from minicluster.lifecycle.temporary import TemporaryRelease, run_once  # noqa: PLC0415 - few programs need them
 
     check_post_renderer()
     log, release = bytearray(), TemporaryRelease(kube, asked, progress)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from minicluster.burst import probe
+from minicluster.burst import address
 from support import CERTIFICATE, CHART, PUBLIC, SECRET, deep, front_door
 
 VALUES = {
@@ -89,12 +89,12 @@ class Run:
     monkeypatch: pytest.MonkeyPatch
 
     def __call__(
-        self, *words: str, answers: dict[str, Any] | None = None, lead: probe.Handshake = probe.Handshake.LEAD
+        self, *words: str, answers: dict[str, Any] | None = None, lead: address.Handshake = address.Handshake.LEAD
     ) -> Result:
         (self.folder / "answers").write_text(json.dumps({**(answers or {}), **ANSWERS}))
         (self.folder / "asked").write_text("")
         (self.folder / "stdin").write_text("")
-        self.monkeypatch.setattr(probe, "ask", lambda _endpoint, _certificate: lead)
+        self.monkeypatch.setattr(address, "probe", lambda _endpoint, _certificate: lead)
         return CliRunner().invoke(front_door, ["burst", *words])
 
 
@@ -355,14 +355,14 @@ def test_a_failed_burst_install_deletes_the_secret_that_it_made(run: Run, tmp_pa
 
 
 def test_burst_install_refuses_another_lead_and_warns_when_none_answers(run: Run, tmp_path: Path) -> None:
-    done = run("install", "flux", "b0", lead=probe.Handshake.OTHER)
+    done = run("install", "flux", "b0", lead=address.Handshake.OTHER)
     assert done.exit_code == 1
     assert done.stderr == WARNING + (
         "minicluster: what answers at 10.0.0.1:30001 has another certificate than flux: give the --address of its "
         "lead; see the Services in the current namespace\n"
     )
     assert changes(tmp_path) == []
-    done = run("install", "flux", "b0", "--address", "192.0.2.9", lead=probe.Handshake.NONE)
+    done = run("install", "flux", "b0", "--address", "192.0.2.9", lead=address.Handshake.NONE)
     assert done.exit_code == 0
     assert done.stderr.splitlines()[1] == (
         "minicluster: warning: no lead answers at 192.0.2.9:30001 from here; the burst must reach it: one TCP port"

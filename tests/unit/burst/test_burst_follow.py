@@ -20,14 +20,14 @@ from typing import Any
 import burst_world
 import pytest
 from click.testing import CliRunner, Result
-from minicluster import tool as kubectl
-from minicluster.burst import demand, follower, plan, probe
+from minicluster.burst import address, demand, follower, plan
 from minicluster.burst.install import How
 from minicluster.burst.room import Offer, RootJob
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits
+from minicluster.kube import tool as kubectl
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.lead.conversation import BrokenError
+from minicluster.lead.ask import BrokenError
 from minicluster.render.load import load
 from support import CERTIFICATE, front_door
 from test_burst_command import ANSWERS, VALUES
@@ -116,7 +116,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     (tmp_path / "world").write_text(json.dumps(WORLD))
     (tmp_path / "answers").write_text(json.dumps({"helm get values": ROOT, **ANSWERS}))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(probe, "ask", lambda *_: probe.Handshake.LEAD)
+    monkeypatch.setattr(address, "probe", lambda *_: address.Handshake.LEAD)
     monkeypatch.setattr(follower, "REST_SECONDS", 0.1)
     monkeypatch.setattr(follower, "JOB_SECONDS", 0.2)
     monkeypatch.setattr(demand, "RETRY_SECONDS", 0.05)

@@ -10,9 +10,9 @@ from minicluster.burst import address, plan
 from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, parse_values
 from minicluster.errors import BurstError, ToolError
-from minicluster.idset import parse_idset
+from minicluster.flux.idset import parse_idset
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.names import OUR_PREFIX
+from minicluster.kube.names import OUR_PREFIX
 from minicluster.render import broker, hostlist, resources
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel

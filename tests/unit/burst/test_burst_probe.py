@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 import zmq
-from minicluster.burst import probe
-from minicluster.burst.probe import Handshake
+from minicluster.burst import address
+from minicluster.burst.address import Handshake
 from minicluster.errors import CurveError
 from minicluster.render import curve
 from support import SECRET
@@ -48,17 +48,17 @@ def other() -> Iterator[str]:
 
 
 def test_the_probe_recognizes_a_lead_by_its_certificate(lead: tuple[str, str]) -> None:
-    assert probe.ask(lead[0], lead[1]) is Handshake.LEAD
-    assert probe.ask(lead[0], certificate()) is Handshake.OTHER
+    assert address.probe(lead[0], lead[1]) is Handshake.LEAD
+    assert address.probe(lead[0], certificate()) is Handshake.OTHER
 
 
 def test_the_probe_reports_no_lead_where_none_answers(other: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoints = [other, f"127.0.0.1:{silent.getsockname()[1]}", "127.0.0.1:1", "nowhere.invalid:8050", "[::1]:1"]
-        assert [probe.ask(endpoint, certificate(), 0.3) for endpoint in endpoints] == [Handshake.NONE] * 5
+        assert [address.probe(endpoint, certificate(), 0.3) for endpoint in endpoints] == [Handshake.NONE] * 5
 
 
 def test_the_probe_refuses_an_invalid_certificate_without_showing_it() -> None:
     with pytest.raises(CurveError) as caught:
-        probe.ask("127.0.0.1:1", f'curve\n  secret-key = "{SECRET}"\n')
+        address.probe("127.0.0.1:1", f'curve\n  secret-key = "{SECRET}"\n')
     assert str(caught.value) == "this is not a CURVE certificate: give the text that `flux keygen FILE` writes"

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from minicluster.cluster.events import silent_troubles
 from minicluster.cluster.find import find_by_name
 from minicluster.cluster.reasons import pod_with_reason, why_no_pod, with_reasons
+from minicluster.cluster.troubles import silent_troubles
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.errors import RefusedError
 from status_samples import NOW, RUNNING, UNSCHEDULABLE, job, pod, waiting

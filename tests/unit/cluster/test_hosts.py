@@ -1,9 +1,8 @@
 """What a person means by the name of a node, in a MiniCluster with groups."""
 
 import pytest
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import Found, Host, find_host
 from minicluster.cluster.groups import GroupNodes
-from minicluster.cluster.hosts import Host, find_host
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
 from minicluster.errors import StateError

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from minicluster.cluster.pods import read_pods
-from minicluster.live.table import table
+from minicluster.status.table import table
 from status_samples import CREATED, RUNNING, SETTINGS, ended, flux, job, pod, show
 
 

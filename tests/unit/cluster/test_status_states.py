@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from minicluster.live.table import table
+from minicluster.status.table import table
 from status_samples import (
     CREATED,
     EVICTED,

@@ -5,15 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from minicluster import kubectl_completion
+from minicluster import cli
 
 
 def test_kubectl_completion_shows_the_help_of_each_candidate() -> None:
-    assert (
-        kubectl_completion.completions(["burst", "in"]) == "install\tInstall a burst, or change its size, and...\n:4\n"
-    )
-    assert kubectl_completion.completions([]) == kubectl_completion.completions([""])
-    assert kubectl_completion.completions([]).startswith("create\t")
+    assert cli.completions(["burst", "in"]) == "install\tInstall a burst, or change its size, and...\n:4\n"
+    assert cli.completions([]) == cli.completions([""])
+    assert cli.completions([]).startswith("create\t")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +26,7 @@ def test_kubectl_completion_shows_the_help_of_each_candidate() -> None:
     ],
 )
 def test_kubectl_completion_tells_the_shell_when_to_offer_files(words: list[str], expected: str) -> None:
-    assert kubectl_completion.completions(words) == expected
+    assert cli.completions(words) == expected
 
 
 def test_kubectl_completion_asks_the_cluster_for_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +34,7 @@ def test_kubectl_completion_asks_the_cluster_for_names(tmp_path: Path, monkeypat
     kubectl.write_text('#!/bin/sh\necho "$*" >>"$0.log"; printf "job.batch/%s\\n" flux fluid other\n')
     kubectl.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert kubectl_completion.completions(["logs", "-n", "it's $HOME", "fl"]) == "flux\nfluid\n:4\n"
+    assert cli.completions(["logs", "-n", "it's $HOME", "fl"]) == "flux\nfluid\n:4\n"
     assert "--namespace=it's $HOME" in (tmp_path / "kubectl.log").read_text()
 
 
@@ -46,8 +44,8 @@ def test_a_kubectl_completion_error_is_one_line_and_exit_code_1(
     def fail(_: object) -> str:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(kubectl_completion, "completions", fail)
+    monkeypatch.setattr(cli, "completions", fail)
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-minicluster", ""])
     with pytest.raises(SystemExit) as caught:
-        kubectl_completion.main()
+        cli.complete()
     assert (caught.value.code, capsys.readouterr()) == (1, ("", "minicluster: Input/output error\n"))

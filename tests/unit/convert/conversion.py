@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from minicluster import yamlio
 from minicluster.convert import convert
+from minicluster.documents import yamlio
 from minicluster.errors import MiniClusterError
 
 V1ALPHA2 = "flux-framework.org/v1alpha2"

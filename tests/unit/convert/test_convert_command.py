@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from conversion import ONE, WRITTEN, document
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from support import front_door
 
 HERE = Path(__file__).parent / "cases"

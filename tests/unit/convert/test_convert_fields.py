@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from conversion import ONE, Case, app, assert_converted, document
-from minicluster import yamlio
 from minicluster.convert import convert
+from minicluster.documents import yamlio
 
 
 def of_the_operator(folder: str, suffix: str, certificate: str) -> str:

@@ -7,8 +7,8 @@ import yaml
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from minicluster import yamlio
 from minicluster.convert import convert
+from minicluster.documents import yamlio
 from minicluster.errors import MiniClusterError
 from mpi_jobs import BY_FLAGS, TOLD, converted, job, refused
 from support import front_door

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 from conversion import ONE, V1ALPHA2, converted, document
-from minicluster import yamlio
 from minicluster.convert import ConvertError, convert
+from minicluster.documents import yamlio
 
 
 def test_convert_reads_yaml_that_kubectl_reads() -> None:

@@ -4,15 +4,14 @@ import re
 
 import pytest
 from minicluster.burst import follower
-from minicluster.live import ready
-from minicluster.names import NAME_CHARACTERS
+from minicluster.kube.names import NAME_CHARACTERS
 from minicluster.render import broker, config
-from minicluster.render.constants import BROKER_PORT
-from minicluster.render.defaults import values
+from minicluster.render.constants import BROKER_PORT, default_values
 from minicluster.render.load import load
 from minicluster.render.quantity import MOST_CORES
 from minicluster.render.refusals.sizes import MOST_PODS
 from minicluster.sdk import session
+from minicluster.waiting import ready
 from support import CHART, PACKAGE, ROOT
 
 FILES = [
@@ -41,7 +40,7 @@ def grace(seconds):
     return broker.grace(load({"metadata": {"name": "a"}, "spec": {"pod": {"terminationGracePeriodSeconds": seconds}}}))
 
 
-KILL, ENDS, DUMP = broker.KILL_SECONDS, broker.END_SECONDS, values()["archive"]["dumpSeconds"]
+KILL, ENDS, DUMP = broker.KILL_SECONDS, broker.END_SECONDS, default_values()["archive"]["dumpSeconds"]
 WAIT, RETRY, WATCH = (
     constant("container.sh", "WAIT_SECONDS"),
     constant("entrypoint.sh", "RETRY_CODE"),

@@ -9,7 +9,7 @@ import pytest
 from live_kubectl import Kubectl, lead
 from minicluster.errors import AwayError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.sdk.lead_port import LeadPort
+from minicluster.sdk.lead import LeadPort
 
 #: What kubectl 1.36 says of a port where nothing listens
 REFUSED = (

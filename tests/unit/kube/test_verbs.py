@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, lead
-from minicluster.cluster.hosts import lead_of
+from minicluster.cluster.find import lead_of
+from minicluster.console.streams import aloud
 from minicluster.errors import MiniClusterError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort, Place
 from minicluster.lead import ask
-from minicluster.live import logs
-from minicluster.live.document import document
-from minicluster.live.lookup import Cluster
-from minicluster.live.ready import find_ready_lead
-from minicluster.live.reported import find_jobs
-from minicluster.live.scaling import AskedSize, scale
-from minicluster.live.snapshot import take_snapshot
-from minicluster.live.wait import wait
-from minicluster.streams import aloud
+from minicluster.lifecycle.scaling import AskedSize, scale
+from minicluster.status.document import document
+from minicluster.status.lookup import Cluster
+from minicluster.status.reported import find_jobs
+from minicluster.status.snapshot import take_snapshot
+from minicluster.waiting import logs
+from minicluster.waiting.ready import find_ready_lead
+from minicluster.waiting.wait import wait
 from status_samples import CREATED, SETTINGS, ended, flux, job, suspended, workload
 
 TEXT = b"no input\nminicluster: the job failed with exit code 7\n"

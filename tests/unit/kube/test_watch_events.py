@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from live_kubectl import Kubectl
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.kubectl_stream import after_event
 from minicluster.kube.port import Sight
-from minicluster.kube.watch_events import after
 
 
 def thing(kind: str, uid: str, version: int) -> dict[str, Any]:
@@ -40,15 +40,15 @@ BEFORE = Sight(JOB, {"items": [ONE]})
     ],
 )
 def test_events_change_what_is_known(events: list[Any], job: dict[str, Any], pods: list[Any]) -> None:
-    assert after(BEFORE, [event(*one) for one in events]) == Sight(job, {"items": pods})
+    assert after_event(BEFORE, [event(*one) for one in events]) == Sight(job, {"items": pods})
 
 
 def test_what_a_watch_begins_with_is_no_news() -> None:
-    assert after(BEFORE, [event("ADDED", JOB), event("ADDED", thing("Pod", "1", 7))]) is BEFORE
+    assert after_event(BEFORE, [event("ADDED", JOB), event("ADDED", thing("Pod", "1", 7))]) is BEFORE
 
 
 def test_after_an_error_all_is_read_anew() -> None:
-    assert after(BEFORE, [event("ADDED", TWO), event("ERROR", {"kind": "Status", "code": 410})]) is None
+    assert after_event(BEFORE, [event("ADDED", TWO), event("ERROR", {"kind": "Status", "code": 410})]) is None
 
 
 def test_what_the_watches_tell_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

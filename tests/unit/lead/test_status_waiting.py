@@ -9,8 +9,8 @@ from fake_flux import FakeFlux, modules
 from minicluster.cluster.groups import GroupNodes
 from minicluster.lead.ask import QUESTIONS
 from minicluster.lead.sent import waiting
-from minicluster.live import lacking
-from minicluster.live.table import table
+from minicluster.status import diagnosis
+from minicluster.status.table import table
 from need import Request
 from state import Nodes
 from status_samples import FOUR, SETTINGS, flux, job, show
@@ -194,7 +194,7 @@ Pending      ƒA, ƒB, ƒC and 2 more: waits for resources that other jobs have
     ],
 )
 def test_status_says_that_a_group_has_no_nodes(size: int, policy: Any, expected: str) -> None:
-    assert lacking.NONE_UP == NONE_UP
+    assert diagnosis.NONE_UP == NONE_UP
     said = f"waits for nodes: it asks for 1 slot of 1 core with gpu, and {NONE_UP.format('gpu')}"
     settings = SETTINGS | {"groups": [{"name": "gpu", "policy": policy}]}
     shown = show(

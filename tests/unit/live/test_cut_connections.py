@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from live_kubectl import AWAY, Kubectl, say
-from minicluster.live.attached import attach_options
-from minicluster.live.kubectl_words import KubectlWords
-from minicluster.live.written import Written
+from minicluster.exec.attached import attach_options
+from minicluster.exec.written import KubectlWords, Written
 
 from tools.clients import Done, until
 

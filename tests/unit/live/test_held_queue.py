@@ -9,9 +9,9 @@ from fake_kube import FakeKube, away
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.pods import read_pods
 from minicluster.errors import Interrupted, StateError
-from minicluster.live import settling
-from minicluster.live.lookup import Cluster
-from minicluster.live.settling import held_queue
+from minicluster.lifecycle import settling
+from minicluster.lifecycle.settling import held_queue
+from minicluster.status.lookup import Cluster
 from status_samples import job, pod
 
 JOB = job()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
-from minicluster.live.copy import split
+from minicluster.exec.copy import split
 from status_samples import ended, pod
 
 from tools.clients import Done

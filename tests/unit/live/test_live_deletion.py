@@ -3,9 +3,9 @@
 import pytest
 from fake_kube import FakeKube
 from minicluster.errors import ToolError
-from minicluster.live import deletion
-from minicluster.release.contents import Contents
-from minicluster.tool import CommandError
+from minicluster.kube.tool import CommandError
+from minicluster.lifecycle import deletion
+from minicluster.lifecycle.deletion import Contents
 
 THERE = Contents(is_ours=True, clusters=["mini"], others=[], kept=[])
 
@@ -18,7 +18,7 @@ def test_a_release_that_another_client_has_removed_is_removed(monkeypatch: pytes
         raise CommandError("helm uninstall", "uninstall: Release not loaded: mini: release: not found")
 
     monkeypatch.setattr(deletion, "search", lambda *_: (None, set()))
-    monkeypatch.setattr(deletion.contents, "read", lambda *_: found.pop(0))
+    monkeypatch.setattr(deletion, "read_contents", lambda *_: found.pop(0))
     monkeypatch.setattr(deletion.helm, "uninstall", fail)
     kube = FakeKube(namespace="lab")
     if is_gone:
@@ -32,7 +32,7 @@ def test_a_release_that_another_client_has_removed_is_removed(monkeypatch: pytes
 def test_claims_that_no_volume_was_bound_to_have_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = THERE._replace(kept=["mini-data", "mini-state", "mini-secret"])
     monkeypatch.setattr(deletion, "search", lambda *_: (None, set()))
-    monkeypatch.setattr(deletion.contents, "read", lambda *_: kept)
+    monkeypatch.setattr(deletion, "read_contents", lambda *_: kept)
     monkeypatch.setattr(deletion.helm, "uninstall", lambda *_: None)
     said: list[str] = []
     claims = {name: {"status": {"phase": phase}} for name, phase in (("mini-data", "Bound"), ("mini-state", "Pending"))}

@@ -10,11 +10,11 @@ from minicluster.cluster.find import Found, find_by_name
 from minicluster.cluster.groups import registered, size_of
 from minicluster.cluster.reasons import with_reasons
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import listing
-from minicluster.live.document import document
-from minicluster.live.snapshot import snapshot
-from minicluster.live.table import table
-from minicluster.release.resize import resize
+from minicluster.release.revisions import resize
+from minicluster.status import listing
+from minicluster.status.document import document
+from minicluster.status.snapshot import snapshot
+from minicluster.status.table import table
 from status_samples import GATED, NOW, SETTINGS, flux, job, pod, waiting, workload
 
 RECORD = {

@@ -12,8 +12,8 @@ import pytest
 from live_kubectl import Kubectl, say
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead import ask
-from minicluster.live import leaving
-from minicluster.live.leaving import Fate, Going
+from minicluster.lifecycle import leaving
+from minicluster.lifecycle.leaving import Fate, Going
 from status_samples import job
 
 from tools.clients import Done

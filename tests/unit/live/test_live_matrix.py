@@ -13,7 +13,7 @@ import pytest
 import yaml
 from live_kubectl import Kubectl, say
 from minicluster.cluster.words import END_REASONS
-from minicluster.render import defaults
+from minicluster.render import constants
 from minicluster.render.stream import API_GROUP
 from screens import look
 from status_samples import job
@@ -82,7 +82,7 @@ class Lab(Kubectl):
         (self.folder / "code").write_text(str(code))
         runner = {"command": ["work", "a b"]}
         spec = {
-            **defaults.values(),
+            **constants.default_values(),
             "size": "SIZE",
             "maxSize": "SIZE",
             "tasks": "TASKS",

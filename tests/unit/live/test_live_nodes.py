@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import WAITS, Kubectl, lead, say
-from minicluster import kubectl_completion
+from minicluster import cli
 from status_samples import RUNNING, UNSCHEDULABLE, asleep, ended, job, suspended, waiting
 
 from tools.clients import Done
@@ -283,12 +283,12 @@ def test_a_shell_completes_the_nodes_that_have_pods(
     (tmp_path / "kubectl").write_text('#!/bin/sh\necho "$*" >"$0.log"; echo mini-0 mini-gpu-0 mini-gpu-1 mini-gpu-1\n')
     (tmp_path / "kubectl").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert kubectl_completion.completions(words) == expected
+    assert cli.completions(words) == expected
 
 
 def test_a_shell_completes_no_group_as_a_minicluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kubectl").write_text('#!/bin/sh\necho "$*" >"$0.log"\n')
     (tmp_path / "kubectl").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert kubectl_completion.completions(["logs", ""]) == ":4\n"
+    assert cli.completions(["logs", ""]) == ":4\n"
     assert "--selector=app.kubernetes.io/name=minicluster,!minicluster/group" in (tmp_path / "kubectl.log").read_text()

@@ -15,7 +15,7 @@ from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pod, read_pods
 from minicluster.errors import StateError
-from minicluster.live.start_watch import StartWatch
+from minicluster.waiting.wait import StartWatch
 from screens import look
 from status_samples import RUNNING, STARTS, ended, job, pod, waiting
 

@@ -11,8 +11,8 @@ from fake_kube import FakeKube, forbidden
 from fake_kubectl import make_kubectl
 from minicluster.cluster.find import find_by_name
 from minicluster.cluster.kueue import why_held
-from minicluster.live import queued
-from minicluster.live.queued import of_kueue
+from minicluster.status import queued
+from minicluster.status.queued import of_kueue
 from status_samples import NOW, SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended
 
 UNSET = {"min": 1, "max": 4, "give_up": None}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from minicluster.errors import StateError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import removal
-from minicluster.tool import CommandError
+from minicluster.kube.tool import CommandError
+from minicluster.lifecycle import removal
 
 CONFLICT = CommandError("kubectl delete", "Error from server (Conflict): the object has been modified")
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import replace
-from minicluster.live.lookup import Cluster
+from minicluster.lifecycle import replace
+from minicluster.status.lookup import Cluster
 from status_samples import job
 
 DIFFERENCES = [("image", "a", "b")]

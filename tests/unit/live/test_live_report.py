@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_kubectl import FORBIDDEN, Kubectl, lead, say
 from minicluster.cluster import words
-from minicluster.live.reported import reported, table
+from minicluster.status.reported import reported, table
 from status_samples import WHY, asleep, ended, job
 
 from tools.clients import Done

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
-from minicluster.live.listing import find_all, table
-from minicluster.release import busy, helm
+from minicluster.release import helm, revisions
+from minicluster.status.listing import find_all, table
 from screens import look
 from status_samples import CREATED, NOW, SETTINGS, ended, flux, job, pod, suspended, waiting
 
@@ -124,7 +124,7 @@ def test_scale_waits_for_another_client_that_changes_the_release(kubectl: Kubect
 
 
 def test_scale_says_how_to_end_what_a_killed_helm_has_begun(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(busy, "KILLED_SECONDS", 0)
+    monkeypatch.setattr(revisions, "KILLED_SECONDS", 0)
     said = "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress"
     kubectl.tool("helm", f"case $* in *upgrade*) echo '{said}' >&2; exit 1 ;; esac{HELM}")
     kubectl.has(configmap=None)

@@ -10,8 +10,8 @@ import pytest
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
 from minicluster.errors import AwayError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.live import watch
-from minicluster.outage import Outage
+from minicluster.kube.outage import Outage
+from minicluster.waiting import wait
 from status_samples import SETTINGS, STARTS, SUSPENDED, UNSCHEDULABLE, ended, flux, job, suspended
 
 from tools.clients import Done
@@ -176,10 +176,10 @@ def test_each_outage_has_a_time_limit_of_its_own(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("time.monotonic", lambda now=now: now)
         if now == 901.0:
             outage.end()
-        with watch._bridged(outage, kubernetes):
+        with wait._bridged(outage, kubernetes):
             raise AwayError("kubectl get: away", "away")
     monkeypatch.setattr("time.monotonic", lambda: 1802.0)
-    with pytest.raises(AwayError), watch._bridged(outage, kubernetes):
+    with pytest.raises(AwayError), wait._bridged(outage, kubernetes):
         raise AwayError("kubectl get: away", "away")
     assert said == ["away: trying again for 900 s"] * 2
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from live_kubectl import WAITS, Kubectl, lead
-from minicluster.live.listing import table as list_table
-from minicluster.live.reported import table as job_table
-from minicluster.live.table import table as status_table
+from minicluster.status.listing import table as list_table
+from minicluster.status.reported import table as job_table
+from minicluster.status.table import table as status_table
 from screens import Seen, look
 from status_samples import BUSY, SETTINGS, UNSCHEDULABLE, ended, flux, job, show
 
@@ -225,7 +225,7 @@ def test_nothing_for_a_terminal_is_imported_for_a_pipe(kubectl: Kubectl, words: 
     command = [sys.executable, "-X", "importtime", "-m", "minicluster", *words]
     done = subprocess.run(command, env=kubectl.environment, capture_output=True, text=True, check=False, timeout=60)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "minicluster.terminal" in imported
+    assert "minicluster.console.terminal" in imported
     assert {name for name in imported if name.split(".")[0] == "rich"} == set()
 
 

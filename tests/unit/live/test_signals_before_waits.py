@@ -12,14 +12,13 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
-from minicluster import tool
+from minicluster.console.signals import handled, interruptible, wait
 from minicluster.errors import AwayError
-from minicluster.kube import kubectl_stream
+from minicluster.exec.piped import Ours, Piped
+from minicluster.exec.written import START
+from minicluster.kube import kubectl_stream, tool
 from minicluster.kube.kubectl_stream import Stream
 from minicluster.lead.ask import read
-from minicluster.live.kubectl_words import START
-from minicluster.live.piped import Ours, Piped
-from minicluster.signals import handled, interruptible, wait
 
 from tools.clients import until
 

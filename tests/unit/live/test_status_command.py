@@ -11,7 +11,7 @@ import status_samples as samples
 from fake_kubectl import FORBIDDEN, IDLE, NO_EXEC, NONE, REFUSED, Kubectl, asked, make_kubectl
 from minicluster.commands.status import INTERVAL_SECONDS
 from minicluster.kube import kubectl as client
-from minicluster.lead import ask, question
+from minicluster.lead import ask
 from status_samples import SETTINGS, STARTS, UNSCHEDULABLE, flux, job, pod, show
 
 AWAY = "jobs go on without the API server: try again, or check KUBECONFIG and --context"
@@ -31,7 +31,7 @@ def test_status_asks_for_the_pods_the_job_and_the_lead(kubectl: Kubectl, tmp_pat
         f"{given} get pods --selector=app.kubernetes.io/instance=mini,app.kubernetes.io/component=broker "
         "--ignore-not-found --output=json --request-timeout=10s",
         f"{given} get job mini --ignore-not-found --output=json --request-timeout=10s",
-        f"{given} exec mini-0-x --container=mini --stdin -- /bin/sh -c {question.QUESTION} {question.BOOT}",
+        f"{given} exec mini-0-x --container=mini --stdin -- /bin/sh -c {ask.QUESTION} {ask.BOOT}",
         f"{given} get deployment mini-services --ignore-not-found --output=json --request-timeout=10s",
     ]
 

@@ -12,9 +12,9 @@ from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
 from minicluster.commands.status import command
-from minicluster.live.document import document
-from minicluster.live.snapshot import snapshot
-from minicluster.live.table import table
+from minicluster.status.document import document
+from minicluster.status.snapshot import snapshot
+from minicluster.status.table import table
 from status_samples import (
     BUSY,
     FOUR,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from minicluster.live.table import duration, table
+from minicluster.status.table import duration, table
 from status_samples import (
     BUSY,
     CREATED,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from live_kubectl import Kubectl
-from minicluster.release.public_values import hidden_texts, public
+from minicluster.commands.support import hidden_texts, public
 
 PASSWORD = "hunter2hunter2"
 KEY = "aZ3$kk(!pQ^wv<tP}Ju?2x[4Lr0)mN8sYb%eHc{d"

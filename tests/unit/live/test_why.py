@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, lead
-from minicluster.live.why import Reason, job_in_words
+from minicluster.status.why import Reason, job_in_words
 from status_samples import ended, job
 
 JOB = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, lead
-from minicluster.picture import keyboard
+from minicluster.console import keyboard
 from minicluster.picture.lookover import SORTS, Chosen, screen, spark
 from minicluster.picture.timeline import Timeline
 from picture_lead import START, job, past

@@ -113,7 +113,7 @@ def test_another_helm_acts_for_the_same_user_and_groups(monkeypatch: pytest.Monk
         calls.append((words, env))
         return subprocess.CompletedProcess(words, 0, b"", b"")
 
-    monkeypatch.setattr("minicluster.tool.run", run)
+    monkeypatch.setattr("minicluster.kube.tool.run", run)
     line = "install a ./chart -n team --kube-as-user u --kube-as-group one --kube-as-group two"
     document = b"apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: b}\nspec: {size: 1}\n"
     adopt.adopt(document, parse([*line.split(), POST], 1), print)

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from fake_kube import FakeKube, away, forbidden
 from minicluster.errors import StateError, ToolError
-from minicluster.live.creation import create, remark, with_storage
+from minicluster.kube.tool import CommandError
+from minicluster.lifecycle.creation import CLASSES, StorageClass, create, find_class, remark, with_storage
+from minicluster.lifecycle.deletion import Contents, contents
 from minicluster.release import created, helm
-from minicluster.release.contents import Contents, contents
 from minicluster.release.created import Created, Keep, command_line, value_words
-from minicluster.release.storage import CLASSES, StorageClass, find_class
-from minicluster.tool import CommandError
 
 
 def values(asked: Created) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
+from minicluster.experiments.experiment import plan
 from minicluster.release import helm
-from minicluster.release.experiment import plan
 from minicluster.release.oneshot import Oneshot, planned
-from minicluster.render import defaults
+from minicluster.render import constants
 from minicluster.render.stream import API_GROUP
 
 WORDS = ("lmp", "-in", "a b")
@@ -24,7 +24,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch, runner: dict[str, Any], asked: On
         command = {"command": given["containers[0].command"]} if "containers[0].command" in given else {}
         sizes = {name: given[name] for name in ("size", "tasks") if name in given}
         spec = {
-            **defaults.values(),
+            **constants.default_values(),
             "tasks": 0,
             **sizes,
             "maxSize": sizes["size"],
@@ -55,7 +55,10 @@ def test_a_size_has_its_values_and_its_words(
     one = asked_for(monkeypatch, runner, Oneshot("mc", seconds=60, files=["f.yaml"], **asked))
     found = plan(one, 4)
     assert (found.size, list(found.words)) == (4, words)
-    assert (found.values["tasks"], found.values["deadlineSeconds"]) == (tasks, defaults.values()["deadlineSeconds"])
+    assert (found.values["tasks"], found.values["deadlineSeconds"]) == (
+        tasks,
+        constants.default_values()["deadlineSeconds"],
+    )
     assert (found.asked.name, found.asked.nodes, found.asked.is_idle, found.asked.seconds) == ("mc-4", 4, True, 60)
     _, install = planned(found.asked)
     assert install[-5] == "--set-string=containers[0].command="
@@ -64,25 +67,25 @@ def test_a_size_has_its_values_and_its_words(
 
 def test_a_run_is_never_put_back_into_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     one = asked_for(
-        monkeypatch, {}, Oneshot("mc", command=WORDS), pod={**defaults.values()["pod"], "onStop": "requeue"}
+        monkeypatch, {}, Oneshot("mc", command=WORDS), pod={**constants.default_values()["pod"], "onStop": "requeue"}
     )
     assert list(plan(one, 2).words) == ["-N", "2", "--setattr=user.minicluster.requeue=0", *WORDS]
 
 
 def test_the_values_have_tasks_and_flags_but_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    flux = {**defaults.values()["flux"], "optionFlags": "-o cpu-affinity=off -c 2", "curveCert": "secret"}
+    flux = {**constants.default_values()["flux"], "optionFlags": "-o cpu-affinity=off -c 2", "curveCert": "secret"}
     one = asked_for(monkeypatch, {}, Oneshot("mc", command=WORDS), tasks=6, flux=flux)
-    monkeypatch.setattr("minicluster.release.experiment.load", loaded)
+    monkeypatch.setattr("minicluster.experiments.experiment.load", loaded)
     found = plan(one, 2)
     assert list(found.words) == ["-N", "2", "-n", "6", "-o", "cpu-affinity=off", "-c", "2", *WORDS]
     assert found.values["flux"]["curveCert"] == ""
 
 
 def test_the_given_values_are_those_that_are_not_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    flux = {**defaults.values()["flux"], "optionFlags": "-c 2", "curveCert": "secret"}
-    logging = {**defaults.values()["logging"], "quiet": True}
+    flux = {**constants.default_values()["flux"], "optionFlags": "-c 2", "curveCert": "secret"}
+    logging = {**constants.default_values()["logging"], "quiet": True}
     one = asked_for(monkeypatch, {}, Oneshot("mc", command=WORDS), tasks=0, flux=flux, logging=logging)
-    monkeypatch.setattr("minicluster.release.experiment.load", loaded)
+    monkeypatch.setattr("minicluster.experiments.experiment.load", loaded)
     found = plan(one, 2)
     assert set(found.given) < set(found.values)
     assert {key: found.given[key] for key in ("size", "flux", "logging", "tasks")} == {
@@ -120,13 +123,13 @@ def loaded(document: dict[str, Any]) -> Any:
         (
             {},
             {"command": "a"},
-            {"flux": {**defaults.values()["flux"], "submitCommand": "srun"}},
+            {"flux": {**constants.default_values()["flux"], "submitCommand": "srun"}},
             "flux.submitCommand is 'srun', and a matrix has its own: drop it",
         ),
         (
             {},
             {"command": "a"},
-            {"flux": {**defaults.values()["flux"], "submitCommand": "flux submit", "optionFlags": "--cc=1-3"}},
+            {"flux": {**constants.default_values()["flux"], "submitCommand": "flux submit", "optionFlags": "--cc=1-3"}},
             "flux.optionFlags has --cc, and a run of a matrix is one job: drop it",
         ),
     ],

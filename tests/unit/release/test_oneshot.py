@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from minicluster.errors import SpecError, ToolError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.names import LABEL
+from minicluster.kube.names import LABEL
+from minicluster.kube.tool import CommandError
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot, cluster_values, made_up_name, runner_values
-from minicluster.tool import CommandError
 
 CALLS = list[tuple[str, ...]]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.errors import SpecError
 from minicluster.render import work
-from minicluster.render.shell_lines import incomplete
+from minicluster.render.work import incomplete
 from support import INSTALLED_SHELLS
 
 TOKENS = [

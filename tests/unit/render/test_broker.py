@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.errors import SpecError
 from minicluster.pod import programs
-from minicluster.render import broker, log_level
+from minicluster.render import broker, model
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 from support import nested
@@ -281,7 +281,7 @@ def test_the_log_of_a_broker_is_on_stderr_or_in_a_file(
     cluster_of: Make, level: int | None, logging: dict[str, bool], shown: int, in_file: bool
 ) -> None:
     cluster = cluster_of({"flux": {"logLevel": level}, "logging": logging})
-    assert log_level.has_file(cluster) is in_file
+    assert model.has_log_file(cluster) is in_file
     assert broker.start(cluster)[-1] == f"-o-Slog-stderr-level={shown}"
 
 

@@ -10,7 +10,7 @@ import yaml
 from autoscale import Policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.errors import SpecError
 from minicluster.pod import shipped
 from minicluster.render import config, work

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.errors import SpecError
 from minicluster.release import adopt
 from minicluster.render import kept

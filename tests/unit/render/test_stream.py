@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster import yamlio
+from minicluster.documents import yamlio
 from minicluster.errors import MiniClusterError, StreamError
 from minicluster.render import stream
 from support import GROUP, load_all

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from minicluster.errors import SpecError
-from minicluster.render import config, curve, defaults, upgrade
+from minicluster.render import config, constants, curve, upgrade
 from minicluster.render.model import MiniClusterModel
 from support import ROOT
 
@@ -235,12 +235,12 @@ def test_a_contradiction_of_the_install_is_not_refused_later(cluster_of: Cluster
 
 def test_a_former_default_counts_as_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upgrade, "FORMER_DEFAULTS", {"a": "old"})
-    defaults = {"a": "new", "b": "new"}
-    assert list(upgrade.changes({"a": "old"}, {"a": "new"}, defaults)) == []
-    assert list(upgrade.changes({"a": "old"}, {}, defaults)) == []
-    assert list(upgrade.changes({"a": "old"}, {"a": "x"}, defaults)) == [("a", "old", "x")]
-    assert list(upgrade.changes({"a": "x"}, {"a": "new"}, defaults)) == [("a", "x", "new")]
-    assert list(upgrade.changes({"b": "old"}, {"b": "new"}, defaults)) == [("b", "old", "new")]
+    constants = {"a": "new", "b": "new"}
+    assert list(upgrade.changes({"a": "old"}, {"a": "new"}, constants)) == []
+    assert list(upgrade.changes({"a": "old"}, {}, constants)) == []
+    assert list(upgrade.changes({"a": "old"}, {"a": "x"}, constants)) == [("a", "old", "x")]
+    assert list(upgrade.changes({"a": "x"}, {"a": "new"}, constants)) == [("a", "x", "new")]
+    assert list(upgrade.changes({"b": "old"}, {"b": "new"}, constants)) == [("b", "old", "new")]
 
 
 @pytest.mark.parametrize("older", sorted(OLDER.glob("*.tar.gz")), ids=lambda path: path.name)
@@ -249,7 +249,7 @@ def test_each_default_that_has_changed_since_a_release_is_in_former(older: Path)
         text = archive.extractfile("charts/minicluster/values.yaml")
         assert text
         then = dict(upgrade.flat(yaml.safe_load(text)))
-    now = dict(upgrade.flat(defaults.values()))
+    now = dict(upgrade.flat(constants.default_values()))
     others = {path: text for path, text in then.items() if now.get(path, text) != text}
     assert others.items() <= upgrade.FORMER_DEFAULTS.items(), "add them to formerDefaults"
 
@@ -268,7 +268,7 @@ def test_values_are_recorded_by_path_and_text() -> None:
 
 
 def test_each_default_is_recorded_by_path_and_text() -> None:
-    found = dict(upgrade.flat(defaults.values()))
+    found = dict(upgrade.flat(constants.default_values()))
     assert found["flux.connectTimeout"] == "5s"
     assert found["containers[0].image"] == "ubuntu:noble"
 

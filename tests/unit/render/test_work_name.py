@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from minicluster.render import defaults, work
+from minicluster.render import constants, work
 from minicluster.render.model import MiniClusterModel
 
 
 def cluster(runner: dict[str, Any], **flux: str) -> MiniClusterModel:
-    spec = {**defaults.values(), "containers": [runner]}
+    spec = {**constants.default_values(), "containers": [runner]}
     spec["flux"] = {**spec["flux"], **flux}
     return MiniClusterModel("demo", "default", {}, {}, spec, "")
 

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 from fake_kube import FakeKube, Then
 from minicluster import sdk
-from minicluster.cluster.hosts import lead_of
+from minicluster.cluster.find import lead_of
 from minicluster.errors import MiniClusterError, RefusedError
-from minicluster.live import logs
-from minicluster.live.lookup import Cluster
 from minicluster.sdk import (
     ApiError,
     ArgumentError,
@@ -26,6 +24,8 @@ from minicluster.sdk import (
 )
 from minicluster.sdk import forward as forward_module
 from minicluster.sdk.log_lines import lines_of
+from minicluster.status.lookup import Cluster
+from minicluster.waiting import logs
 from status_samples import RUNNING, job, pod
 
 from tools.clients import until

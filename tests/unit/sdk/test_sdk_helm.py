@@ -11,6 +11,7 @@ import pytest
 from fake_kube import FakeChannel, FakeKube
 from minicluster.commands import create
 from minicluster.errors import END
+from minicluster.kube.tool import CommandError
 from minicluster.sdk import (
     ArgumentError,
     CreateOptions,
@@ -22,7 +23,6 @@ from minicluster.sdk import (
     release,
 )
 from minicluster.sdk.exceptions import translated
-from minicluster.tool import CommandError
 from status_samples import job, pod
 from support import ROOT
 

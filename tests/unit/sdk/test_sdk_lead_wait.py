@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import status_samples
 from fake_kube import FakeKube, Then, forbidden
-from minicluster.sdk import lead_wait
-from minicluster.sdk.lead_wait import wait_for_lead
+from minicluster.sdk import lead
+from minicluster.sdk.lead import wait_for_lead
 from status_samples import RUNNING, STARTS, job, pod
 
 CONTAINER = {"name": "mini", "env": [{"name": "MINICLUSTER_HOME", "value": "/mnt/flux"}]}
@@ -26,7 +26,7 @@ def kube(*states: Any, run: Any = None) -> FakeKube:
 def test_a_long_wait_logs_each_state_once(
     quiet: float, count: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lead_wait, "QUIET_SECONDS", quiet)
+    monkeypatch.setattr(lead, "QUIET_SECONDS", quiet)
     found = kube(None, None, CREATING, CREATING, None, CREATING, RUNNING)
     with caplog.at_level(logging.WARNING):
         assert wait_for_lead(found, "mini", None).is_ready

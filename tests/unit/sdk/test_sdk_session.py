@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from minicluster.cluster.words import MEMORY
 from minicluster.errors import AwayError, EndError, RefusedError
-from minicluster.lead import conversation
+from minicluster.lead import ask
 from minicluster.sdk import (
     ApiError,
     ArgumentError,
@@ -318,12 +318,12 @@ def test_a_lost_job_that_may_run_twice_is_submitted_again(client):
 
 
 def test_a_session_leaves_a_silent_lead_and_connects_again(client, monkeypatch):
-    monkeypatch.setattr(conversation, "SILENCE_SECONDS", 1)
+    monkeypatch.setattr(ask, "SILENCE_SECONDS", 1)
     lead = client.leads.come()
     client.submit("true")
     lead.begin().next()
     assert lead.is_closed.wait(10)
-    monkeypatch.setattr(conversation, "SILENCE_SECONDS", 60)
+    monkeypatch.setattr(ask, "SILENCE_SECONDS", 60)
     assert client.leads.come().begin().next()["again"]
 
 
@@ -363,7 +363,7 @@ def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, mo
     future = client.submit("true")
     lead.begin().next()
     assert client.leads.asked == 4
-    monkeypatch.setattr("minicluster.outage.OUTAGE_SECONDS", -1)
+    monkeypatch.setattr("minicluster.kube.outage.OUTAGE_SECONDS", -1)
     client.leads.come(AwayError("no server"))
     lead.break_off(1, b"usage\nflux: no broker\n")
     assert str(future.exception(10)) in ("the lead's program ended: usage flux: no broker", "no server")

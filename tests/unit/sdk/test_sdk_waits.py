@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from fake_kube import FakeChannel, FakeKube
 from minicluster.lead import ask
-from minicluster.live import start_watch
 from minicluster.sdk import EndedError, MiniCluster, WaitTimeoutError
+from minicluster.waiting import wait
 from status_samples import RUNNING, STARTS, ended, job, pod, suspended, waiting, workload
 
 MOUNT = 'MountVolume.SetUp failed for volume "munge" : secret "munge-key" not found'
@@ -34,9 +34,9 @@ def mini(kube: FakeKube) -> MiniCluster:
 
 def test_a_wait_of_the_sdk_that_gives_up_says_why() -> None:
     cluster = mini(namespace(job(), waiting("ContainerCreating")))
-    for wait in (lambda: cluster.wait(timeout=0.1), lambda: cluster.flux("jobs", timeout=0.1)):
+    for waits in (lambda: cluster.wait(timeout=0.1), lambda: cluster.flux("jobs", timeout=0.1)):
         with pytest.raises(WaitTimeoutError) as caught:
-            wait()
+            waits()
         assert str(caught.value) == f"mini in namespace lab: gave up after 0.1 s: Starting: {WHY}"
 
 
@@ -44,7 +44,7 @@ def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.
     kube = namespace(job(), waiting("ContainerCreating"), helm={"--short": "run"})
     kube.has["helm"] = "mini"
     monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
-    monkeypatch.setattr(start_watch, "START_SECONDS", 0.0)
+    monkeypatch.setattr(wait, "START_SECONDS", 0.0)
     monkeypatch.setattr("minicluster.release.helm.is_helm_3", lambda: True)
     monkeypatch.setattr("minicluster.sdk.cluster.settled", lambda *_: kube)
     told: list[str] = []

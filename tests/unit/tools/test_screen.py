@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from minicluster.live.table import table
+from minicluster.status.table import table
 from status_samples import BUSY, show
 
 from tools import screen

@@ -6,14 +6,16 @@ it becomes `flux run`, and the lead runs it once.
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minicluster.convert.mpijob import mpirun, options, run_time
+from minicluster.console.plurals import counted
+from minicluster.convert.mpijob import options, run_time
 from minicluster.convert.mpijob.launch import Launch
+from minicluster.convert.mpijob.options import MPIRUN_OPTIONS, advice
 from minicluster.convert.mpijob.shell_calls import STARTERS, Call, Word, calls
 from minicluster.convert.part import Map, Part
 from minicluster.errors import ConvertError, SpecError
-from minicluster.plurals import counted
 from minicluster.render import resources
 
 SHELLS = ("sh", "bash", "dash", "ash", "zsh")
@@ -35,7 +37,7 @@ def convert(launcher: Part, words: list[str], found: Map, implementation: str, s
     try:
         text = _shell_text(words)
         script = [_alone(words)] if text is None else calls(text)
-        launches = [mpirun.parse(call.words, implementation) for call in script]
+        launches = [parse_mpirun(call.words, implementation) for call in script]
         for launch in launches:
             launch.flags.append(run_time.SHELL_OPTION[implementation])
             _refuse_uses(launch)
@@ -192,3 +194,37 @@ def _report(launcher: Part, launch: Launch, shape: _Shape, room: Slots) -> None:
         call.warn("", f"gives each task all {room.gpus} GPUs of its node: they can't be shared out evenly")
     if shape.cores > room.slots and launch.may_exceed and not launch.cores and shape.of_task == 1:
         call.warn("", f"has more tasks than slots: a node has {shape.cores} cores for Flux")
+
+
+def parse_mpirun(words: Sequence[Word], implementation: str) -> Launch:
+    """Return what mpirun's words ask for; the first one is its name. Raises ConvertError for one that is unknown."""
+    table = MPIRUN_OPTIONS[implementation]
+    launch = Launch(may_exceed=implementation != "OpenMPI")
+    rest = list(words[1:])
+    while rest and _is_option(rest[0]):
+        word = rest.pop(0)
+        name, equals, value = (word.text or "").partition("=")
+        option = table.get(name.lstrip("-"))
+        if option is None:
+            raise ConvertError(f"mpirun has {word.raw}, {advice(name)}")
+        values = [Word(value, value)] if equals else rest[: option.values]
+        if len(values) != option.values:
+            raise ConvertError(f"mpirun has {word.raw} without its {'values' if option.values > 1 else 'value'}")
+        rest = rest if equals else rest[option.values :]
+        if isinstance(option.take, str):
+            launch.dropped.setdefault(option.take, []).append(" ".join([name, *(one.raw for one in values)]))
+        else:
+            option.take(launch, name, values)
+    if not rest:
+        raise ConvertError("mpirun has no program: give the whole command")
+    if any(word.text == ":" for word in rest):
+        raise ConvertError("mpirun has a `:`, so it starts several programs: make a MiniCluster for each, or a batch")
+    launch.program = rest
+    return launch
+
+
+def _is_option(word: Word) -> bool:
+    """Tell an option from the program. Raises ConvertError where only a shell knows."""
+    if word.text is None and not re.search(r"/[\w.+-]+[\"']?$", word.raw):
+        raise ConvertError(f"mpirun is followed by {word.raw}, which may be options: write them out")
+    return word.text is not None and word.text.startswith("-")

@@ -5,7 +5,7 @@ from typing import Any
 
 from minicluster.convert.part import Map, Part
 from minicluster.errors import ConvertError
-from minicluster.names import INDEX
+from minicluster.kube.names import INDEX
 
 SAME_IN_CONTAINERS = ("name", "image", "imagePullPolicy", "resources", "securityContext", "workingDir")
 SSH_PROBES = ("readinessProbe", "livenessProbe", "startupProbe")

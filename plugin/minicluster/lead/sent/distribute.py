@@ -2,7 +2,7 @@
 
 KEY is a new name, which Flux knows the files by meanwhile. Each message begins with BEGIN. Of the hosts, those whose
 broker is down are named. Ends with 0, or 1 when a node failed; a signal ends it, and Flux forgets the files too.
-Given to `flux python -c` by live/copy.py. Runs with the view's Python, 3.8 or later.
+Given to `flux python -c` by exec/copy.py. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Why each waiting job waits; as a program it prints that, the time and the summary of the pod's state.py, as JSON.
 
-lead/question.py sends it to the lead, and lead/program.py does as a module of remote.py. It uses the programs of the
+lead/ask.py sends it to the lead, and lead/program.py does as a module of remote.py. It uses the programs of the
 lead's pod. Runs with the view's Python, 3.8 or later.
 """
 

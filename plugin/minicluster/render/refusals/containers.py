@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minicluster.names import NAME_CHARACTERS
+from minicluster.kube.names import NAME_CHARACTERS
 from minicluster.render.devices import names as gpu_names
 from minicluster.render.formats import BYTE_ORDER_MARK
 from minicluster.render.model import MiniClusterModel, may_run_flux

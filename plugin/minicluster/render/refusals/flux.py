@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from minicluster.errors import SpecError
-from minicluster.render import broker, defaults, work
+from minicluster.render import broker, constants, work
 from minicluster.render.hostlist import expand, hostlist_of, hosts, root_hosts, split
 from minicluster.render.model import MiniClusterModel
 
@@ -107,7 +107,7 @@ def hidden_by_broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     if not cluster.flux["brokerConfig"]:
         return
     tables = broker.computed(cluster)
-    for name, spec in _with_others(cluster.spec, defaults.values()):
+    for name, spec in _with_others(cluster.spec, constants.default_values()):
         if name not in COMPARED and broker.computed(cluster._replace(spec=spec)) != tables:
             yield f"{name} and flux.brokerConfig are both set: brokerConfig is used as given; set it there"
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from minicluster.names import NAME_CHARACTERS
+from minicluster.kube.names import NAME_CHARACTERS
 from minicluster.render import devices
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.refusals import containers, kubernetes, pod, queues, volumes

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from minicluster.names import REQUEUE_ATTRIBUTE
+from minicluster.kube.names import REQUEUE_ATTRIBUTE
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import is_zero
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minicluster.names import NAME_CHARACTERS
+from minicluster.kube.names import NAME_CHARACTERS
 from minicluster.render import work
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniClusterModel

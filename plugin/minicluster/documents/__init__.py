@@ -1,0 +1,4 @@
+"""YAML as Helm and Kubernetes read it, within limits.
+
+Doors: limits, yamlio.
+"""

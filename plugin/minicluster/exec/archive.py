@@ -1,0 +1,210 @@
+"""The members of a tar archive that a copy writes or reads, and what tar in a pod says of them."""
+
+import os
+import re
+import shutil
+import tarfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple, cast
+
+from minicluster.console import lines
+from minicluster.console.plurals import counted
+from minicluster.console.streams import Say
+from minicluster.console.terminal import Share, Step, well
+from minicluster.errors import StateError
+from minicluster.kube import tool
+from minicluster.kube.kubectl_stream import COMMAND_FAILED
+from minicluster.kube.tool import CommandError
+
+#: The most names in a message
+SHOWN_NAMES = 5
+#: Seconds between two steps, and until the time that is left is estimated
+SHOWN_SECONDS, SLOW_SECONDS = 0.25, 2.0
+
+
+#: What happens to a file that is read, in tar's words
+FILE_CHANGED, FILE_REMOVED = "file changed as we read it", "file removed before we read it"
+
+
+class FileChange(NamedTuple):
+    """A file that was written or removed while it was read."""
+
+    what: str  #: in tar's words
+    name: str
+
+
+@dataclass
+class Transfer:
+    """A copy: what is copied, what is left out, and how far it is."""
+
+    source: str
+    target: str
+    say: Say
+    is_folder: bool
+    total: int = 0  #: bytes that are to come; 0 if that is not known
+    names: list[str] = field(default_factory=list)  #: of what is left out, neither a file nor a folder
+    changed: list[FileChange] = field(default_factory=list)
+    files: int = 0
+    size: int = 0  #: bytes of these files
+    _done: int = 0
+    _begin: float = field(default_factory=time.monotonic)
+    _shown: float = 0.0
+
+    def takes(self, member: tarfile.TarInfo) -> bool:
+        """Return whether a local file is copied, and count it then. There it belongs to the container's user."""
+        if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+            return False
+        self.count(member)
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return True
+
+    def count(self, member: tarfile.TarInfo) -> None:
+        """Count a member that is copied."""
+        if not member.isdir():
+            self.files += 1
+            self.size += member.size
+        if not self.is_folder:
+            self.total = member.size
+
+    def add(self, number: int) -> None:
+        """Show that so many more bytes have come, unless that was shown just now."""
+        self._done += number
+        now = time.monotonic()
+        if now - self._shown >= SHOWN_SECONDS:
+            self._shown = now
+            self.say(Step(f"copying {self.source} to {self.target}", "", self._share(now), is_quiet=True))
+
+    def _share(self, now: float) -> Share | None:
+        if not self.total:
+            return None
+        took, done = now - self._begin, min(self._done, self.total)
+        end = now + took * (self.total - done) / done if done and took > SLOW_SECONDS else None
+        return Share(done, self.total, end)
+
+    def tell(self) -> None:
+        """Say what was copied, and name some of what was left out."""
+        from rich.filesize import decimal  # noqa: PLC0415 - see terminal.py
+
+        if self.names:
+            self.say(f"left out, because they are neither files nor folders: {_some(self.names)}")
+        for what in dict.fromkeys(each.what for each in self.changed):
+            self.say(f"warning: {what}: {_some([each.name for each in self.changed if each.what == what])}")
+        files = f"{counted(self.files, 'file')}, " if self.is_folder else ""
+        self.say(well(f"copied {self.source} to {self.target}, {files}{decimal(self.size)}"))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN_NAMES
+    return ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+class Counted:
+    """A stream whose bytes a transfer counts."""
+
+    def __init__(self, stream: IO[bytes], transfer: Transfer) -> None:
+        self._stream, self._transfer = stream, transfer
+
+    def write(self, data: bytes) -> int:
+        """Write, and count."""
+        written = self._stream.write(data)
+        self._transfer.add(len(data))
+        return written
+
+    def read(self, size: int = -1) -> bytes:
+        """Read, and count."""
+        data = self._stream.read(size)
+        self._transfer.add(len(data))
+        return data
+
+
+def add(archive: tarfile.TarFile, path: Path, name: str, transfer: Transfer, *, is_top: bool = True) -> None:
+    """Add a local file or folder to an archive. What is below it may be written or removed meanwhile."""
+    try:
+        member = archive.gettarinfo(path, name)
+        below = sorted(path.iterdir()) if member and member.isdir() else []
+        file = path.open("rb") if member and member.isreg() else None
+    except FileNotFoundError:
+        if is_top:
+            raise
+        transfer.changed.append(FileChange(FILE_REMOVED, name))
+        return
+    if not (member and transfer.takes(member)):
+        transfer.names.append(name)
+    elif file:
+        with file:
+            archive.addfile(member, cast("IO[bytes]", _Padded(file)))
+            end = os.fstat(file.fileno())
+        if (end.st_size, end.st_mtime) != (member.size, member.mtime):
+            transfer.changed.append(FileChange(FILE_CHANGED, name))
+    else:
+        archive.addfile(member)
+    for each in below:
+        add(archive, each, f"{name}/{each.name}", transfer, is_top=False)
+
+
+class _Padded:
+    """A file that goes on with zeros where it has become shorter, as GNU tar writes it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes."""
+        return self._file.read(size).ljust(size, b"\0")
+
+
+def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, above: int, goal: Path, transfer: Transfer) -> None:
+    """Write a member of an archive below a path. Links are left out: they could lead other members elsewhere."""
+    target = _below(goal, member.name, above)
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+    elif member.isfile() or member.islnk():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if member.islnk():
+            shutil.copyfile(_below(goal, member.linkname, above), target)
+        else:
+            with target.open("wb") as file:
+                shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(member)), file)
+        target.chmod(member.mode & 0o777)
+        transfer.count(member)
+    else:
+        transfer.names.append(member.name)
+
+
+def _below(goal: Path, name: str, above: int) -> Path:
+    parts = PurePosixPath(name).parts
+    if ".." in parts or name.startswith("/"):
+        raise StateError(f"the pod's tar names {name}, which is outside of what was asked for: look at its image")
+    return goal.joinpath(*parts[above:])
+
+
+#: What explains no failure
+NOTES = re.compile(
+    r"\S*tar: (Removing leading |Exiting with failure status|Error is not recoverable|error exit delayed )"
+)
+#: What GNU tar says of a file that is written or removed meanwhile, and busybox of one that is removed; the exit code
+#: is then 1, and the archive whole
+CHANGED = re.compile(
+    r"\S*tar: (?:can't open ')?(?P<name>.*?)'?: "
+    r"(?P<what>file (?:changed as|removed before) we read it|file shrank by \d+ bytes; padding with zeros|"
+    r"no such file or directory)",
+    re.IGNORECASE,
+)
+CHANGED_CODE = 1
+#: What busybox says of a file that gets shorter: it stops there
+SHORT, SHRANK = re.compile(r"\S*tar: short read"), "a file became shorter while tar read it: run it again"
+
+
+def read_failure(said: bytes, code: int) -> tuple[list[FileChange], str]:
+    """Return the files that changed while tar read them; none, and the reason, "" if unknown, when it failed."""
+    told = [line for line in lines.split(tool.reason(tool.text(said))) if not NOTES.match(line)]
+    found = [CHANGED.fullmatch(line) for line in told]
+    if code == CHANGED_CODE and COMMAND_FAILED.search(said) and all(found):
+        return [FileChange(each["what"].lower(), each["name"]) for each in found if each], ""
+    left = [line for line, match in zip(told, found, strict=True) if not match] or told
+    why = SHRANK if any(map(SHORT.fullmatch, left)) else "\n".join(left)
+    return [], f"{why}: ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else why

@@ -1,0 +1,103 @@
+"""A flux command on the lead whose jobs are found again after a cut: the key of its client, its streams, its job."""
+
+import json
+import signal
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from minicluster.cluster.lead import Lead
+from minicluster.console.streams import Say
+from minicluster.errors import KubernetesError, StateError
+from minicluster.exec.input import Input
+from minicluster.exec.piped import CutError, Ours, Told
+from minicluster.exec.reconnection import Reconnection, job_goes_on
+from minicluster.exec.run import is_on_terminal, run
+from minicluster.exec.written import Written
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.outage import Age
+from minicluster.lead.ask import LateError, SilentError, ask, program_words
+
+#: The user attribute by which a job is found again
+CLIENT_ATTRIBUTE = "user.minicluster-client"
+LOST_WITH_LEAD = (
+    "the lead was lost with its queue, and what was submitted may have run: look before you run the command again; "
+    "state.capacity keeps the queue"
+)
+#: The exit code of what was killed, also with its container
+KILLED_CODE = 128 + signal.SIGKILL
+#: That of a flux command whose broker died, and of many others
+FAILED_CODE = 1
+
+
+class FoundAgain:
+    """A flux command of ours."""
+
+    def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say) -> None:
+        # apart: Ctrl-C on a terminal must not end our questions to the lead
+        self._kubernetes = Kubernetes(kubernetes.context, kubernetes.namespace, is_apart=True)
+        self._lead, self._stdin, self._written, self._say = lead, Input(), Written(), say
+        self._name, self._again = lead.cluster, Reconnection(self._kubernetes, lead.cluster, say, self._goes_on)
+        self._key, self._age = f"key-{uuid.uuid4().hex}", Age()
+        self._job = ""  # its id, once it is known
+
+    def _run(self, line: Sequence[str], place: int = 0, told: Told = lambda _: False) -> int:
+        """Run a command line on the lead, which gets our input from a place on; return its exit code.
+
+        Raises CutError, StateError.
+        """
+        self._stdin.place, begin = place, Age()
+        code = run(self._kubernetes, self._lead, line, Ours(self._stdin, told, self._written))
+        if code == KILLED_CODE and is_on_terminal():  # there nothing tells an end with the container
+            raise CutError("", code_of_pod=code)
+        if code in (FAILED_CODE, KILLED_CODE) and self._has_new_broker(begin):
+            self._written.forget_errors()  # that of the command is its own
+            raise CutError("the lead's broker died", process=line[0])
+        return code
+
+    def _has_new_broker(self, since: Age) -> bool:
+        """Return whether the lead's broker has died meanwhile; one that does not answer has."""
+        try:
+            return bool(self._ask("broker", age=since).get("is_new"))
+        except (SilentError, LateError, KubernetesError):
+            return True
+
+    def _marked(self, words: Sequence[str]) -> Sequence[str]:
+        """Return a command whose jobs have our key."""
+        return (words[0], f"--setattr={CLIENT_ATTRIBUTE}={self._key}", *words[1:])
+
+    def _find(self, cut: CutError, action: str, *ids: str, may_run_twice: bool = False) -> dict[str, Any]:
+        """Return the job, which may be on another lead now. Raises StateError, also for one that is lost."""
+        self._lead, job = self._again.ask(cut, lambda lead: self._ask(action, *ids, lead=lead))
+        if job.pop("lost", False) and not may_run_twice:
+            raise StateError(LOST_WITH_LEAD)
+        self._job = job.get("id", "")
+        if "input" in job and is_on_terminal():
+            self._say(f"the connection broke: what job {self._job} prints follows from its begin")
+        return job
+
+    def _ask(self, action: str, *ids: str, lead: Lead | None = None, age: Age | None = None) -> dict[str, Any]:
+        """Ask the lead for the job. Raises what `ask` raises."""
+        lead, age = lead or self._lead, age or self._age
+        words = program_words(lead, self._key, f"{age.seconds:.1f}", action, *ids)
+        found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
+        return found
+
+    def _place(self, job: dict[str, Any]) -> int:
+        """Return the place from which our input goes on. Raises StateError if a part of it is lost."""
+        place, is_over = job.get("input", (0, False))
+        if is_over and place < self._stdin.count:
+            why = f"the connection broke when job {job['id']} had got {place} bytes of its input, which is cut there"
+            raise StateError(f"{why}: {self._goes_on()}; run the command again")
+        if not self._stdin.has(place):
+            raise StateError(f"its input is lost{': ' + self._goes_on() if job else '; run the command again'}")
+        return int(place)
+
+    def _goes_on(self) -> str:
+        """Return what the user can do about a job that goes on."""
+        return job_goes_on(self._name, self._job, f"flux {self._name} -- job attach {self._job}")
+
+    def _ended(self, job: dict[str, Any]) -> int:
+        """Return the exit code of a job that Flux has forgotten."""
+        self._say(f"job {job['id']} has ended, and Flux no longer has its output")
+        return 1 if job["exit_code"] is None else int(job["exit_code"])

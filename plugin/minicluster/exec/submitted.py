@@ -1,0 +1,186 @@
+"""Runs a flux command on the lead; a job that it follows is cancelled with it, or followed again after a cut."""
+
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from minicluster.cluster.wake import is_asleep, was_woken
+from minicluster.console.plurals import counted
+from minicluster.console.signals import handle_signals
+from minicluster.console.streams import Say
+from minicluster.errors import KubernetesError, StateError
+from minicluster.exec.attached import Attached, attach_options, attaches, read_only
+from minicluster.exec.found_again import FoundAgain
+from minicluster.exec.piped import CutError
+from minicluster.exec.run import run
+from minicluster.exec.written import HeldBack
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.names import REQUEUE_ATTRIBUTE
+from minicluster.lead.ask import LateError, SilentError
+from minicluster.status.lookup import Cluster, refusals
+from minicluster.waiting.ready import find_ready_lead
+
+#: The flux commands that submit a job and follow it; those that submit jobs and print their ids
+FOLLOWING, SUBMITTING = ("run", "alloc"), ("submit", "bulksubmit", "batch")
+#: Options of these by which they submit several jobs
+SEVERAL_OPTIONS = ("--cc", "--bcc")
+#: The commands of `flux job` that go on where such an option would
+FOLLOWED_BY = {"--watch": ("attach", "--read-only"), "--wait": ("status",)}
+#: Options with which a command shows something before its end
+SHOWING_OPTIONS = (*FOLLOWED_BY, "--wait-event", "--progress")
+#: Runs a command that submits jobs, and saves them: no kill of the lead loses an id that is shown then
+SAVED = '"$@" || exit; "$1" kvs put --sync minicluster.saved=1 >/dev/null 2>&1; exit 0'
+#: Seconds in which the lead has to take our end
+CANCEL_SECONDS = 8.0
+
+
+def run_flux(kubernetes: Kubernetes, name: str, words: Sequence[str], say: Say, *, waits: bool) -> int:
+    """Run a flux command on the lead, and return its exit code. Raises StateError, StatusError.
+
+    With ``waits`` it waits for a MiniCluster that starts or sleeps.
+    """
+    lead = find_ready_lead(kubernetes, name, say, waits=waits)
+    if words[0] in FOLLOWING:
+        return _Following(kubernetes, lead, say).run(words)
+    if words[0] in SUBMITTING:
+        return _Submitting(kubernetes, lead, say).run(words)
+    if attaches(words):
+        return Attached(kubernetes, lead, say).run(words)
+    return run(kubernetes, lead, lead.flux_words(*words))
+
+
+class _Following(FoundAgain):
+    """A flux command that follows a job of its own."""
+
+    _was_told = False  # to end
+
+    def run(self, words: Sequence[str]) -> int:
+        """Run it, and attach to its job again whenever the connection breaks, or the lead is replaced."""
+        line = marked = self._marked(words)
+        place = 0
+        while True:
+            try:
+                code = self._follow(line, place)
+                if not code or self._was_told or not self._fell_asleep():
+                    return code
+                cut, is_own = CutError("the lead fell asleep", process=line[0], code_of_pod=code), True
+            except CutError as broken:
+                if self._was_told:
+                    raise
+                cut, is_own = broken, False
+            # what falls asleep is idle: no job of it runs
+            former, job = self._lead.uid, self._find(cut, "find", may_run_twice=is_own or _may_run_twice(words))
+            if cut.code_of_pod is not None and former == self._lead.uid:
+                return cut.code_of_pod
+            if "exit_code" in job:
+                return self._ended(job)
+            if not job and not cut.process and former == self._lead.uid:
+                raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on()}")
+            place = self._place(job)
+            if former != self._lead.uid:
+                self._say(f"job {job['id']} goes on" if job else "the job was not submitted: running the command again")
+            # the last errors of a flux that ended are its own
+            self._written.again(errors=not is_own)
+            line = _attach(words, job) if job else marked
+
+    def _follow(self, words: Sequence[str], place: int) -> int:
+        """Return the exit code. Cancels a job that the command leaves behind. Raises CutError, StateError."""
+        code = None
+        # a second Ctrl-C must not end us before the job is cancelled
+        with handle_signals(lambda *_: None):
+            try:
+                code = self._run(self._lead.flux_words(*words), place, self._told)
+                return code
+            finally:
+                if self._was_told or code == 128 + signal.SIGINT:
+                    self._was_told = True
+                    self._cancel()
+
+    def _told(self, number: int) -> bool:
+        """Return whether a signal needs no more: a job that waits gets no signals, so it is cancelled."""
+        if not self._was_told:
+            self._was_told = True
+            self._kubernetes = self._kubernetes.within(CANCEL_SECONDS)
+        # after Ctrl-C flux asks for a second one, and then cancels the job itself
+        return number != signal.SIGINT and bool(self._try("stop").get("cancelled"))
+
+    def _cancel(self) -> None:
+        job = self._try("cancel")
+        if job:
+            self._say(f"job {job['id']} is cancelled")
+
+    def _try(self, action: str) -> dict[str, Any]:
+        try:
+            return self._ask(action)
+        except (KubernetesError, SilentError, LateError) as error:
+            self._say(f"{getattr(error, 'reason', error)}: {self._goes_on()}")
+            return {}
+
+    def _fell_asleep(self) -> bool:
+        """Return whether the lead is gone because the MiniCluster was suspended when it was idle: no job of it ran."""
+        with refusals():
+            cluster = Cluster(self._kubernetes, self._name)
+            lead = cluster.read_lead()
+            if lead and lead.uid == self._lead.uid and lead.is_ready:
+                return False
+            job = cluster.read_job()
+        return is_asleep(job) or was_woken(job)
+
+
+class _Submitting(Attached):
+    """A flux command that submits jobs and prints their ids: after a cut, Flux is asked whether it has them."""
+
+    def run(self, words: Sequence[str]) -> int:
+        """Return the exit code. Raises CutError, StateError."""
+        options = {word.partition("=")[0] for word in words}
+        is_held = not options.intersection(SHOWING_OPTIONS)
+        while True:
+            try:
+                return self._submit(self._marked(words), is_held=is_held)
+            except CutError as cut:
+                former = self._lead.uid
+                ids = self._find(cut, "taken", may_run_twice=_may_run_twice(words)).get("ids", [])
+                if ids:
+                    return self._taken(words[0], options, ids, cut)
+                if not self._stdin.has(0) or (not cut.process and former == self._lead.uid):
+                    raise StateError(f"{cut.reason}: no job was submitted so far: {self._goes_on()}") from None
+
+    def _taken(self, command: str, options: set[str], ids: Sequence[str], cut: CutError) -> int:
+        """Print the ids of jobs that Flux has, and go on as the options say. Raises StateError for several jobs."""
+        if command == "bulksubmit" or options.intersection(SEVERAL_OPTIONS):
+            self._print(ids)
+            taken = counted(len(ids), "job")
+            raise StateError(f"{cut.reason}: Flux has taken {taken}, and perhaps not all: look at them") from None
+        self._print(ids[:1])  # the others run it again
+        follow = next((words for option, words in FOLLOWED_BY.items() if option in options), None)
+        return self.attach(("job", *follow, ids[0])) if follow else 0
+
+    def _submit(self, words: Sequence[str], *, is_held: bool) -> int:
+        """Return the exit code; with ``is_held`` no id is shown before it is saved. Raises CutError, StateError."""
+        shown, line = self._written, ("/bin/sh", "-c", SAVED, "sh", *self._lead.flux_words(*words))
+        if not is_held:
+            return self._run(line)
+        self._written = held = HeldBack()
+        try:
+            code = self._run(line)
+        finally:
+            self._written = shown
+        held.pass_on()
+        return code
+
+    def _print(self, ids: Sequence[str]) -> None:
+        """Print ids that were not printed."""
+        self._written.again()
+        sys.stdout.buffer.write(self._written.new(0, "".join(f"{name}\n" for name in ids).encode()))
+        sys.stdout.buffer.flush()
+
+
+def _may_run_twice(words: Sequence[str]) -> bool:
+    """Return whether the options of a flux command mark its jobs so."""
+    return any(word.endswith(f"{REQUEUE_ATTRIBUTE}=1") for word in words)
+
+
+def _attach(words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the flux command that shows a job as the `flux run` of some words."""
+    return ("job", "attach", *attach_options(words), *read_only(job), job["id"])

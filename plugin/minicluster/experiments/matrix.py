@@ -1,0 +1,140 @@
+"""Runs a command at several sizes, several times each, and leaves the results in a folder."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from minicluster.console import streams
+from minicluster.console.streams import Say
+from minicluster.console.terminal import Share, Step, Told, wrong
+from minicluster.errors import OutputError, StateError
+from minicluster.experiments import plots, results
+from minicluster.experiments.experiment import Experiment, plan
+from minicluster.experiments.results import Results
+from minicluster.experiments.single_job import run_job
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.lifecycle.temporary import TemporaryRelease
+from minicluster.release.oneshot import Oneshot
+from minicluster.status.lookup import Cluster
+
+PLOT, REPORT_PAGE = "wall-time.png", "report.html"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """How often a command runs at which sizes, and where its results go."""
+
+    sizes: Sequence[int]
+    iterations: int
+    folder: Path
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return size and iteration of each run, in their order."""
+        return [(size, iteration) for size in self.sizes for iteration in range(1, self.iterations + 1)]
+
+
+def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say) -> int:
+    """Run what the folder has no record of; return 0 if all runs have ended with 0, else 1.
+
+    Each size has a MiniCluster of its own, which is removed, whatever is raised. A size that fails is told, and the
+    next one begins. Raises UsageError for a folder of another matrix; SpecError, ToolError for a refusal; OutputError.
+    """
+    found = Results(matrix.folder)
+    plans = {size: plan(asked, size) for size in matrix.sizes}
+    values = {size: one.values for size, one in plans.items()}
+    found.check(values)
+    # runs of other sizes are in the same table
+    found.check({size: plan(asked, size).values for size in found.sizes() if size not in plans})
+    found.keep_values(values, {size: one.given for size, one in plans.items()})
+    found.keep_table()
+    missing = {size: [n for other, n in matrix.runs() if other == size and not found.record(size, n)] for size in plans}
+    tell = _RunTeller(len(matrix.runs()), sum(map(len, missing.values())), say)
+    with streams.waiting():
+        for size, iterations in missing.items():
+            there = matrix.iterations - len(iterations)
+            if there:
+                say(f"size {size}: {there} of {matrix.iterations} runs are in {matrix.folder}")
+            try:
+                if iterations:
+                    _run_size(kubernetes, plans[size], iterations, found, tell)
+            except StateError as error:
+                say(wrong(f"size {size}: {error}"))
+    _draw(found, say)
+    ends = [found.record(*run) for run in matrix.runs()]
+    good = sum(end["exit_code"] == 0 for end in ends if end)
+    text = f"{good} of {len(ends)} runs have ended with exit code 0, see {matrix.folder}"
+    say(Told(text, "well" if good == len(ends) else "wrong"))
+    return 0 if good == len(ends) else 1
+
+
+class _RunTeller:
+    """Says what a matrix does; each step has the share of the runs that have ended, and when all will have."""
+
+    def __init__(self, total: int, missing: int, say: Say) -> None:
+        self._total, self._missing, self._say = total, missing, say
+        self._ran, self._begin = 0, time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        if isinstance(text, Step):
+            text = Step(text, text.phase, self._share(), is_quiet=text.is_quiet, tone=text.tone)
+        self._say(text)
+
+    def _share(self) -> Share:
+        left, end = self._missing - self._ran, None
+        if self._ran and left:
+            end = time.monotonic() + (time.monotonic() - self._begin) / self._ran * left
+        return Share(self._total - left, self._total, end)
+
+    def begin(self, size: int, iteration: int) -> None:
+        """Say which run begins."""
+        number = self._total - self._missing + self._ran + 1
+        self(Step(f"run {number} of {self._total}: size {size}, iteration {iteration}", is_quiet=True))
+
+    def end(self, text: str, code: int | None) -> None:
+        """Say how it has ended."""
+        self._ran += 1
+        self(Told(text, "wrong" if code else ""))
+
+
+def _run_size(
+    kubernetes: Kubernetes, experiment: Experiment, iterations: Iterable[int], found: Results, tell: _RunTeller
+) -> None:
+    """Run some iterations of a size, one after the other, in one MiniCluster. Raises StateError, ToolError."""
+    release = TemporaryRelease(kubernetes, experiment.asked, tell)
+    try:
+        cluster = release.install()
+        for iteration in iterations:
+            _run(cluster, experiment, iteration, found, tell)
+        release.has_ended = True
+    finally:
+        release.remove()
+
+
+def _run(cluster: Cluster, experiment: Experiment, iteration: int, found: Results, tell: _RunTeller) -> None:
+    """Run one iteration, and write its output and its record. Raises StateError, OutputError."""
+    path = found.output(experiment.size, iteration)
+    tell.begin(experiment.size, iteration)
+    try:
+        with results.beside(path).open("wb") as output:
+            job, events = run_job(cluster, experiment.words, output, tell)
+        results.beside(path).replace(path)
+    except OSError as error:
+        raise OutputError(f"{path} can't be written: {error.strerror}") from None
+    record = results.record(experiment.size, iteration, job, events)
+    found.keep(record)
+    took = "" if record["seconds"] is None else f" after {record['seconds']:.3f} s"
+    code = record["exit_code"]
+    how = f"{job['result']}{took}" if code is None else f"exit code {code}{took}"
+    tell.end(f"size {experiment.size}, iteration {iteration}: {how}", code)
+
+
+def _draw(found: Results, say: Say) -> None:
+    try:
+        plots.draw_plot(found.records(), found.folder / PLOT)
+    except ImportError:
+        say("no plot: matplotlib is not installed")
+    try:
+        plots.draw_page(found.records(), found.folder / REPORT_PAGE)
+    except ImportError:
+        say("no report.html: pip install 'minicluster[dashboard]'")

@@ -1,0 +1,153 @@
+"""The folder of a matrix: the values of each size, the output and the record of each run, and a table of all runs."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from minicluster.console.streams import write_file
+from minicluster.documents import yamlio
+from minicluster.errors import OutputError, UsageError
+from minicluster.status.table import left_at
+
+Record = dict[str, Any]
+VALUES_FILE, GIVEN_FILE = "values.yaml", "given.yaml"
+RECORD, OUTPUT, TABLE = "record.json", "output.txt", "results.csv"
+
+
+def _seconds(job: Mapping[str, Any]) -> float | None:
+    start, end = job["t_run"], left_at(job)
+    return round(end - start, 6) if start and end else None
+
+
+#: The columns of results.csv, which each record has, too: what they have of a job
+RUN_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "size": itemgetter("size"),
+    "iteration": itemgetter("iteration"),
+    "tasks": itemgetter("ntasks"),
+    "id": itemgetter("id"),
+    "submit": itemgetter("t_submit"),
+    "start": itemgetter("t_run"),
+    "end": left_at,
+    "seconds": _seconds,
+    "exit_code": itemgetter("exit_code"),
+    "nodes": itemgetter("nodes"),
+}
+
+
+def record(size: int, iteration: int, job: Mapping[str, Any], events: Iterable[Any]) -> Record:
+    """Return the record of a run from its job, as the report has it, and from its events."""
+    of_run = {**job, "size": size, "iteration": iteration}
+    columns = {name: value(of_run) for name, value in RUN_COLUMNS.items()}
+    return {**columns, "result": job["result"], "events": list(events)}
+
+
+def table(records: Iterable[Record]) -> str:
+    """Return records as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, RUN_COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
+
+
+def difference(old: Any, new: Any, path: str = "") -> str:
+    """Return the path of the first difference of two values, "" if there is none."""
+    if old == new:
+        return ""
+    pairs: Iterable[tuple[str, Any, Any]]
+    if isinstance(old, dict) and isinstance(new, dict):
+        pairs = ((f"{path}.{key}".lstrip("."), old.get(key), new.get(key)) for key in {**old, **new})
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = ((f"{path}[{n}]", old[n], new[n]) for n in range(len(old)))
+    else:
+        return path
+    return next(found for where, one, other in pairs if (found := difference(one, other, where)))
+
+
+def beside(path: Path) -> Path:
+    """Return where a file is until it is complete."""
+    return path.with_name(f"{path.name}.new")
+
+
+class Results:
+    """What a folder has of a matrix."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def sizes(self) -> list[int]:
+        """Return the sizes that the folder has values of."""
+        found = (path.parent.name.removeprefix("size-") for path in self.folder.glob(f"size-*/{VALUES_FILE}"))
+        return sorted(int(text) for text in found if text.isdecimal())
+
+    def check(self, values: Mapping[int, Mapping[str, Any]]) -> None:
+        """Raise UsageError when the folder was made with other values of a size."""
+        for size, wanted in values.items():
+            path = self._values(size)
+            if not path.exists():
+                continue
+            try:
+                where = difference(yamlio.load(path.read_bytes()), yamlio.load(yamlio.dump(wanted)))
+            except (OSError, yaml.YAMLError):
+                raise UsageError(f"{path} can't be read: give another --output") from None
+            if where:
+                raise UsageError(f"{path} has another {where}: give the values of before, or another --output")
+
+    def keep_values(self, values: Mapping[int, Mapping[str, Any]], given: Mapping[int, Mapping[str, Any]]) -> None:
+        """Make the folders, and write the values of each size, all and the given ones. Raises OutputError."""
+        for size, wanted in values.items():
+            path = self._values(size)
+            _make(path.parent)
+            write_file(path, yamlio.dump(wanted, marker=False))
+            write_file(path.with_name(GIVEN_FILE), yamlio.dump(given[size], marker=False))
+
+    def record(self, size: int, iteration: int) -> Record | None:
+        """Return the record of a run; None when it is not complete."""
+        return _read(self._run(size, iteration) / RECORD)
+
+    def output(self, size: int, iteration: int) -> Path:
+        """Return where the output of a run goes, in a folder that is made. Raises OutputError."""
+        _make(self._run(size, iteration))
+        return self._run(size, iteration) / OUTPUT
+
+    def keep(self, found: Record) -> None:
+        """Write the record of a run, and the table of all runs. Raises OutputError."""
+        path = self._run(found["size"], found["iteration"]) / RECORD
+        write_file(path, f"{json.dumps(found, indent=2)}\n".encode())
+        self.keep_table()
+
+    def keep_table(self) -> None:
+        """Write the table of all runs. Raises OutputError."""
+        write_file(self.folder / TABLE, table(self.records()).encode())
+
+    def records(self) -> list[Record]:
+        """Return the complete records, by size and iteration."""
+        paths = self.folder.glob(f"size-*/iteration-*/{RECORD}")
+        return sorted(filter(None, map(_read, paths)), key=lambda found: (found["size"], found["iteration"]))
+
+    def _run(self, size: int, iteration: int) -> Path:
+        return self.folder / f"size-{size}" / f"iteration-{iteration}"
+
+    def _values(self, size: int) -> Path:
+        return self.folder / f"size-{size}" / VALUES_FILE
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder} can't be made: {error.strerror}") from None
+
+
+def _read(path: Path) -> Record | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and set(RUN_COLUMNS) <= found.keys() else None

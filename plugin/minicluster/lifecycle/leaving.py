@@ -1,0 +1,104 @@
+"""What is lost when pods of a MiniCluster go: the jobs that run on them, how long they get, and what happens then."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from minicluster.cluster.job import recorded
+from minicluster.cluster.lead import Lead
+from minicluster.console.plurals import counted
+from minicluster.console.streams import Say
+from minicluster.errors import KubernetesError
+from minicluster.kube.port import KubePort, Object
+from minicluster.lead.ask import LateError, SilentError, ask, program_words
+from minicluster.render.broker import grace_parts
+
+#: Asks a person to agree to what was said, and raises StateError if not; True: also where nobody can be asked
+Agree = Callable[[str, bool], None]
+
+
+def agree_to_all(_question: str, _is_needed: bool) -> None:
+    """Ask nobody."""
+
+
+class Fate(NamedTuple):
+    """What happens to jobs on pods that go."""
+
+    time: str  #: that they get, such as 15 s
+    again: str = ""  #: then to those that may run again, as of a job
+    otherwise: str = ""  #: and to the others
+    work: str = ""  #: and to the command of the MiniCluster, if to that something else
+    waiting: str = ""  #: what jobs that wait are; "" when nothing happens to them
+
+
+class Going(NamedTuple):
+    """The jobs of a MiniCluster whose pods, or some of them, go."""
+
+    running: list[dict[str, Any]]  #: the first ones
+    more: int = 0  #: how many run beside these
+    waiting: int = 0
+    why_unknown: str = ""
+
+
+def find_going(kube: KubePort, lead: Lead | None, on_stop: str, ranks: str = "") -> Going:
+    """Return the jobs that run on some ranks, an idset, or on all. A lead that is silent doesn't stop anything."""
+    if not (lead and lead.is_running):
+        return Going([])  # no queue runs
+    if not lead.is_ready:
+        return Going([], why_unknown="the lead is not ready")
+    try:
+        found = json.loads(ask(kube, lead.pod, "jobs that would end", program_words(lead, on_stop, ranks)))
+        return Going(found["running"], found["more"], found["waiting"])
+    except (SilentError, KubernetesError) as error:
+        return Going([], why_unknown=error.reason)
+    except (LateError, ValueError, LookupError) as error:
+        return Going([], why_unknown=str(error))
+
+
+def tell(name: str, going: Going, where: str, fate: Fate, say: Say) -> bool:
+    """Say what happens to the jobs; return whether any would be lost, or put back, or is not known."""
+    said = list(_lines(going, where, fate))
+    for line in said:
+        say(f"{name}: {line}")
+    return bool(said)
+
+
+def _lines(going: Going, where: str, fate: Fate) -> Iterator[str]:
+    if going.why_unknown:
+        yield f"its jobs are not known: {going.why_unknown}; those that run on {where} have {fate.time} to end"
+    count = len(going.running) + going.more
+    if count:
+        yield f"{counted(count, 'job runs', 'jobs run')} on {where}, with {fate.time} to end"
+    for job in going.running:
+        end = fate.again if job["again"] else fate.otherwise
+        what = "the command of the MiniCluster" if job["is_work"] else job["name"]
+        end = fate.work if fate.work and job["is_work"] else end
+        yield " ".join(filter(None, (f"job {job['id']} ({what}) on {job['nodes']}", end)))
+    if going.more:
+        yield f"and {counted(going.more, 'more job', 'more jobs')}"
+    if going.waiting and fate.waiting:
+        yield f"{counted(going.waiting, 'job waits, and is', 'jobs wait, and are')} {fate.waiting}"
+
+
+def of_pods(job: Object, *, keeps_queue: bool = True) -> Fate:
+    """Return what happens to jobs on pods that are told to stop, by their Job; without the queue, if that goes too."""
+    values = recorded(job)
+    seconds = grace_parts(
+        int(values.get("pod.terminationGracePeriodSeconds", 30)),
+        int(values.get("archive.dumpSeconds", 15)) if values.get("archive.path") else None,
+    )[0]
+    if keeps_queue:
+        return Fate(f"{seconds} s", "is then put back into the queue", "is then cancelled")
+    lost = "is then cancelled"
+    return Fate(f"{seconds} s", lost, lost, waiting="lost: the queue is not kept")
+
+
+def on_stop(job: Object) -> str:
+    """Return what pods that are told to stop do with jobs that outlast them: cancel, or requeue."""
+    return str(recorded(job).get("pod.onStop", "cancel"))
+
+
+def keeps_queue(job: Object) -> bool:
+    """Return whether the queue of a MiniCluster outlives its pods."""
+    values = recorded(job)
+    return any(values.get(path) for path in ("state.capacity", "state.claimName", "archive.path"))

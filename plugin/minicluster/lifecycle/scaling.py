@@ -1,0 +1,219 @@
+"""Changes the size of a MiniCluster: by Helm, or by a request to its autoscaler."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from minicluster.cluster.find import Found
+from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.job import end_of, policy_of, release_of
+from minicluster.cluster.lead import Lead
+from minicluster.console import streams
+from minicluster.console.plurals import counted
+from minicluster.console.streams import Say
+from minicluster.console.terminal import Share, Step, well
+from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesError, MiniClusterError, ToolError
+from minicluster.kube.outage import RETRY_SECONDS
+from minicluster.kube.port import KubePort, Object
+from minicluster.lead.ask import SILENCE_SECONDS, BrokenError, Message, SilentError, ask, talk
+from minicluster.lifecycle import leaving
+from minicluster.lifecycle.leaving import Agree
+from minicluster.release.revisions import check_own_chart, is_made_anew, resize
+from minicluster.status.document import document
+from minicluster.status.lookup import Cluster, find, refusals, refuse_forbidden
+from minicluster.status.snapshot import take_snapshot
+from minicluster.status.telling import ended
+from minicluster.waiting.ready import find_ready_lead
+from minicluster.waiting.wait import is_ready, look_for
+
+
+class AskedSize(NamedTuple):
+    """What is asked for."""
+
+    size: int | None  #: None leaves it to the autoscaler
+    group: str = ""  #: "" for the cluster's own nodes
+
+
+def scale(  # noqa: PLR0913 - one has a default
+    kubernetes: KubePort,
+    name: str,
+    asked: AskedSize,
+    seconds: float | None,
+    say: Say,
+    *,
+    agree: Agree = leaving.agree_to_all,
+) -> None:
+    """Change the size, or that of a group. With ``seconds`` wait until the nodes are in Flux.
+
+    A smaller size tells which jobs end with the nodes that go, and lets ``agree`` ask.
+    Raises ChoiceError for what this MiniCluster can't have, EndError, DeadlineError, AccessError, StatusError;
+    ToolError when Helm or the chart refuses.
+    """
+    size, group = asked
+    found = find(kubernetes, name)
+    cluster = Cluster(kubernetes, found.name)
+    with refusals():
+        job = cluster.read_job()
+        policy = policy_of(kubernetes.get("configmap", f"{found.name}-config"), group)
+    _refuse_end(found.name, job)
+    nodes = _nodes(found, job, group)
+    if found.job and found.job.lead_address and seconds is not None:
+        raise ChoiceError(f"{found.name} is a burst, and the Flux of its root has its nodes: leave out the wait")
+    if policy:
+        _ask(kubernetes, found.name, asked, policy, say)
+    elif size is None:
+        what = f"the size of {group}" if group else "its size"
+        raise ChoiceError(f"{found.name} has no autoscaler that could choose {what}: give a number")
+    else:
+        _refuse_size(found.name, job, nodes, size)
+        release = release_of(job)
+        check_own_chart(kubernetes, release)
+        if size < nodes.size and _tell_jobs(cluster, job, nodes, size, say):
+            agree(f"Scale {found.name} to {size}?", False)
+        what = f"{found.name} in namespace {job['metadata']['namespace']}{f', group {group}' if group else ''}"
+        with streams.waiting():
+            say(Step(f"{what}: size {nodes.size} -> {size}", is_quiet=True))
+            resize(kubernetes, release, size, group, say)
+            _end_with_release(cluster, job, release)
+        say(f"{what}: size {nodes.size} -> {size}")
+    if size is not None and seconds is not None:
+        # an autoscaler may have added more nodes
+        most = nodes.max_size or size
+        question = {"key": "", "online": [size, most], "first": nodes.first, "more": bool(policy)}
+        with streams.waiting():
+            _wait(cluster, question, seconds, _NodeTeller(found.name, size, say), say)
+
+
+def _nodes(found: Found, job: Object, group: str) -> GroupNodes:
+    """Return a group, or the cluster's own nodes. Raises ChoiceError when there is no such group."""
+    own = GroupNodes("", job["spec"]["completions"], 0, (found.job and found.job.max_size) or 0, found.pods)
+    by_name = {each.name: each for each in (own, *found.groups)}
+    if group not in by_name:
+        names = ", ".join(each.name for each in found.groups)
+        raise ChoiceError(f"{found.name} has no group {group}: {f'there are {names}' if names else 'it has none'}")
+    return by_name[group]
+
+
+def _refuse_size(name: str, job: Object, nodes: GroupNodes, size: int) -> None:
+    """Raise ToolError for a size that the chart would refuse, which takes Helm seconds to find."""
+    if nodes.max_size and size > nodes.max_size:
+        which = f"the maxSize of the group {nodes.name}" if nodes.name else f"the maxSize of {name}"
+        if leaving.keeps_queue(job):
+            change = "" if nodes.name else f" --set maxSize={size}"
+            way = f"`minicluster replace {name}{change}` makes its Job anew with a larger one and keeps the queue"
+        else:
+            way = f"uninstall {release_of(job)} first, which loses its queue, or install under another name"
+        raise ToolError(f"the size {size} is above {which}, {nodes.max_size}: lower it, or {way}")
+
+
+def _tell_jobs(cluster: Cluster, job: Object, nodes: GroupNodes, size: int, say: Say) -> bool:
+    """Say what happens to jobs on the nodes that go; return whether there may be any."""
+    with refusals():
+        lead = cluster.read_lead()
+    ranks = f"{nodes.first + size}-{nodes.first + nodes.size - 1}"
+    going = leaving.find_going(cluster.kubernetes, lead, leaving.on_stop(job), ranks)
+    return leaving.tell(cluster.name, going, "the nodes that go", leaving.of_pods(job), say)
+
+
+def _end_with_release(cluster: Cluster, job: Object, release: str) -> None:
+    """Raise EndError if somebody uninstalled the release meanwhile, and remove what Helm then made anew.
+
+    An upgrade that has begun makes what it doesn't find: after a `helm uninstall` beside it the release would be back.
+    """
+    with refusals():
+        now = cluster.read_job()
+    if now and now["metadata"].get("uid") == job["metadata"].get("uid"):
+        return
+    if not now or is_made_anew(cluster.kubernetes, release):
+        if now:
+            cluster.kubernetes.helm("uninstall", release)
+        raise EndError(f"{release} was uninstalled meanwhile, so {cluster.name} has no size")
+
+
+def _refuse_end(name: str, job: Object) -> None:
+    """Raise EndError for a MiniCluster that has ended."""
+    end = end_of(name, job)
+    if end:
+        raise EndError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
+
+
+def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, Any], say: Say) -> None:
+    """Ask the autoscaler for a size, or for that of a group. Raises ChoiceError when it refuses."""
+    size, group = asked
+    prefix = f"{group}=" if group else ""
+    itself = f"{name} sizes its group {group}" if group else f"{name} sizes itself"
+    limits = f"from {policy['min']} to {policy['max']}"
+    if size is not None and size > policy["max"]:
+        raise ChoiceError(f"{itself}: {size} is over the maximum of {policy['max']}")
+    lead = find_ready_lead(kubernetes, name, say)
+    words = (f"{lead.home}/bin/minicluster-scale", prefix + ("auto" if size is None else str(size)))
+    try:
+        with refusals():
+            ask(kubernetes, lead.pod, "size", words)
+    except SilentError as error:
+        raise ChoiceError(f"{name} sizes itself: {error.reason.removeprefix('minicluster-scale: ')}") from None
+    if size is None:
+        say(f"{itself} {limits}, by its queue alone")
+    else:
+        withdraw = f"`minicluster scale {name} {prefix}auto` withdraws that"
+        say(f"{itself} {limits}: asked it for at least {size} nodes; {withdraw}")
+
+
+class _NodeTeller:
+    """Says how many nodes are up, when that has changed."""
+
+    def __init__(self, name: str, wanted: int, say: Say) -> None:
+        self._name, self._wanted, self._say = name, wanted, say
+        self._told: int | None = None
+
+    def __call__(self, up: int) -> None:
+        if up == self._told:
+            return
+        self._told, text = up, f"{self._name}: {counted(up, 'node')} up"
+        self._say(well(text) if up == self._wanted else Step(text, "", Share(up, max(up, self._wanted))))
+
+
+def _wait(cluster: Cluster, question: Message, seconds: float, tell: Callable[[int], None], say: Say) -> None:
+    """Wait until the nodes are in Flux, even if the lead is replaced. Raises DeadlineError."""
+    name, end = cluster.name, time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        if left <= 0:
+            why = _lacking(cluster) or "see its status"
+            raise DeadlineError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: {why}")
+        end_of_cluster, lead = look_for(cluster.within(left), is_ready, say)
+        if end_of_cluster:
+            raise EndError(ended(name, end_of_cluster, lead))
+        lead = find_ready_lead(cluster.kubernetes, name, say)
+        if _watch(cluster.kubernetes, lead, question, end, tell):
+            return
+        time.sleep(RETRY_SECONDS)  # the lead's pod may be about to end
+
+
+def _lacking(cluster: Cluster) -> str:
+    """Return which nodes are not there, and why, in words; "" if nobody knows."""
+    try:
+        missing = document(take_snapshot(cluster.kubernetes, cluster.name, datetime.now(UTC)))["missing"]
+    except MiniClusterError:
+        return ""
+    return "; ".join(f"{each['ranks']}: {each['reason']}" for each in missing or ())
+
+
+def _watch(kubernetes: KubePort, lead: Lead, question: Message, end: float, tell: Callable[[int], None]) -> bool:
+    """Ask which brokers are online; return whether the wanted ones were within the time. Raises AccessError."""
+    try:
+        with talk(kubernetes, lead, "remote") as conversation:
+            while (left := end - time.monotonic()) > 0:
+                for reply in conversation.replies(seconds=min(left, SILENCE_SECONDS)):
+                    if "ready" in reply:
+                        conversation.say([question])
+                    elif "up" in reply:
+                        tell(reply["up"])
+                    elif "online" in reply:
+                        return True
+    except BrokenError:
+        return False
+    except KubernetesError as error:
+        refuse_forbidden(error)
+    return False

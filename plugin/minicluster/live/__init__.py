@@ -1,1 +1,0 @@
-"""How the commands work on a live MiniCluster, through kubectl and Helm."""

@@ -1,0 +1,94 @@
+"""The lead as the SDK uses it: waited for, with a line in the log; connections to its ports; flux commands there."""
+
+import logging
+import math
+import threading
+from collections.abc import Sequence
+from contextlib import closing, suppress
+
+from minicluster.cluster.lead import Lead
+from minicluster.errors import AwayError, DeadlineError, EndError
+from minicluster.kube.port import Forward, KubePort, PodConnection
+from minicluster.lead.ask import read
+from minicluster.sdk.exceptions import translated
+from minicluster.sdk.finished import Result
+from minicluster.status.lookup import Cluster
+from minicluster.status.telling import ended
+from minicluster.waiting.wait import is_ready, look_for
+
+#: Seconds in which there must be a lead
+LEAD_SECONDS = 60.0
+
+
+class LeadPort:
+    """A port of the lead; the connections to one pod share a kubectl."""
+
+    def __init__(self, kube: KubePort, name: str, port: int) -> None:
+        self._kube, self._name, self._port = kube, name, port
+        self._forward: Forward | None = None
+        self._lock = threading.Lock()
+
+    def connect(self) -> PodConnection:
+        """Wait for the lead, and return a new connection. Raises SdkError."""
+        with translated(), self._lock:
+            pod = wait_for_lead(self._kube, self._name, LEAD_SECONDS).pod.name
+            if self._forward and self._forward.is_on and self._forward.pod == pod:
+                with suppress(AwayError):  # it has just ended
+                    return self._forward.connect()
+            self._end()
+            self._forward = self._kube.forward(pod, self._port)
+            return self._forward.connect()
+
+    def close(self) -> None:
+        """End all connections."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self._forward:
+            self._forward.close()
+            self._forward = None
+
+
+def run_on_lead(kube: KubePort, name: str, words: Sequence[str], seconds: float | None) -> Result:
+    """Wait for the lead, and run a flux command there, within some seconds in all; None sets no limit.
+
+    Raises DeadlineError, EndError, AccessError, KubernetesError.
+    """
+    kube = kube.within(seconds)
+    lead = wait_for_lead(kube, name)
+    with closing(kube.run(lead.pod.name, lead.pod.runner, lead.flux_words(*words))) as channel:
+        out = read(channel, None if seconds is None else kube.left(math.inf))
+    if out is None:
+        what = " ".join(["flux", *words[:1]])
+        raise DeadlineError(f"{what} on {name} has not ended within {seconds:g} s: give it a longer timeout")
+    return Result(channel.exit_code or 0, out.decode(errors="replace"), channel.stderr.decode(errors="replace"))
+
+
+#: Seconds of a wait that nothing is said about, and between two looks
+QUIET_SECONDS = 10.0
+LOG = logging.getLogger("minicluster.sdk")
+
+
+def wait_for_lead(kube: KubePort, name: str, seconds: float | None = None, stop: threading.Event | None = None) -> Lead:
+    """Return the lead as soon as it is ready. A MiniCluster that sleeps is woken.
+
+    Each state that it is in meanwhile is logged once, as a warning, in the words of `minicluster wait`.
+    Raises EndError; DeadlineError when the seconds are over, or ``stop`` is set; AccessError, KubernetesError.
+    """
+    cluster = Cluster(kube.within(seconds, stop), name)
+    lead = cluster.read_lead()
+    # mostly this one request is enough
+    if lead and lead.is_ready:
+        return lead
+    told = set[str]()
+
+    def log(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            LOG.warning("waiting for %s", text)
+
+    end, lead = look_for(cluster, is_ready, log, quiet=QUIET_SECONDS)
+    if end or not lead:
+        raise EndError(ended(name, end or ("Gone", ""), lead))
+    return lead

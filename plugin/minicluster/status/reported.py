@@ -1,0 +1,220 @@
+"""The jobs of a MiniCluster: from the lead's queue while it runs, else from the report in the log of the last lead."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from minicluster.cluster.find import Found
+from minicluster.cluster.job import recorded
+from minicluster.cluster.pods import Pod
+from minicluster.cluster.states import JOB_TONES, of_job
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
+from minicluster.console import lines, streams
+from minicluster.console.streams import Say
+from minicluster.errors import KubernetesError, StateError, UsageError, cut, one_line
+from minicluster.kube.port import KubePort
+from minicluster.lead import ask
+from minicluster.lead.program import BOOT
+from minicluster.status.columns import Column, in_columns
+from minicluster.status.lookup import find, refusals, refuse_forbidden
+from minicluster.status.table import duration, left_at
+
+Row = dict[str, Any]
+#: How the lines of a report begin in a log, and the line before them, which has their number (pod/start/report.sh). The
+#: end of a job's output may be before it on its line
+JOB_LINE, COUNT_LINE = "minicluster-job: ", re.compile(r"minicluster-jobs: (\d+)$")
+#: The line that says that the report lacks jobs
+MISSING = re.compile(r"minicluster: (\d+ jobs are missing in the report: .*)$")
+#: Asks a program that comes on standard input. Takes BOOT, and the program's words
+ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0" "$@"'
+#: Jobs that have ended, of which as many are shown as `flux jobs -a` does
+SHOWN_JOBS = 1000
+#: The most characters of a name or a list of nodes
+CELL_CHARACTERS = 40
+#: The times of a job
+TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
+
+
+class KnownJobs(NamedTuple):
+    """Jobs, by their ids."""
+
+    rows: Sequence[Row]
+    now: float | None = None  #: the lead's time when it told them; None if they are from a report
+
+
+def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS) -> KnownJobs:
+    """Return the active jobs of a MiniCluster and the last ``most`` of the others, by their ids.
+
+    Raises StateError if they can't be known, StatusError.
+    """
+    found = find(kubernetes, name)
+    state = state_without_flux(found, datetime.now(UTC))
+    if state is None:
+        try:
+            with refusals():
+                known, purged, earlier = ask_jobs(kubernetes, found.pods[0], most)
+        except ask.SilentError as error:
+            state = state_of_silent_lead(found.pods[0], error.reason)
+        else:
+            _tell(say, purged, earlier, most)
+            return known
+    rows, count, missing = _read_log(kubernetes, found.pods.get(0))
+    if missing:
+        say(missing)
+    if count is None:
+        raise StateError(f"{found.name} is {': '.join(filter(None, state))}; {_where(kubernetes, found)}")
+    if count > len(rows):
+        say(f"the log of the lead has {len(rows)} of the {count} jobs of its report")
+    return KnownJobs(last(rows, most, say))
+
+
+def last(rows: Sequence[Row], most: int, say: Say) -> list[Row]:
+    """Return the active jobs of a report and the last ``most`` of the others, by their ids; tell of earlier ones."""
+    # in a report those that have ended come first
+    earlier = max(0, sum(row["state"] == "INACTIVE" for row in rows) - most)
+    _tell(say, 0, earlier, most)
+    return _by_id(rows[earlier:])
+
+
+def _tell(say: Say, purged: int, earlier: int, most: int) -> None:
+    if purged:
+        say(f"the records of {purged} jobs are gone, which ended before all others")
+    if earlier:
+        say(f"{earlier} more jobs ended before these: --count {most + earlier} shows them")
+
+
+def _by_id(rows: Iterable[Row]) -> list[Row]:
+    # the logs of an older lead have no number
+    return sorted(rows, key=lambda row: row.get("number", 0))
+
+
+def ask_jobs(kubernetes: KubePort, lead: Pod, most: int = SHOWN_JOBS) -> tuple[KnownJobs, int, int]:
+    """Return the active jobs in the lead's queue and the last ``most`` of the others.
+
+    Also return how many it no longer has, and how many earlier ones. Raises what `ask` raises.
+    """
+    text = ask.ask(kubernetes, lead, "jobs", ("/bin/sh", "-c", ASK, BOOT, str(most)))
+    *rows, last = (json.loads(line) for line in lines.split(text))
+    return KnownJobs(_by_id(rows), last.get("now")), int(last["purged"]), int(last["earlier"])
+
+
+def _read_log(kubernetes: KubePort, lead: Pod | None) -> tuple[list[Row], int | None, str]:
+    """Return the jobs in the log of a lead, as `reported` does. Raises StateError for a user who may not read it."""
+    if lead is None:
+        return [], None, ""
+    return reported(line.decode(errors="replace") for line in _lines(kubernetes, lead))
+
+
+def _lines(kubernetes: KubePort, lead: Pod) -> Iterator[bytes]:
+    """Yield the lines of a lead's log, as far as there are some. Raises AccessError."""
+    cutter = lines.Cutter()
+    try:
+        for part in kubernetes.log(lead.name, lead.runner):
+            yield from cutter.take(part)
+    except KubernetesError as error:
+        refuse_forbidden(error)
+    yield from cutter.end()
+
+
+def reported(log: Iterable[str]) -> tuple[list[Row], int | None, str]:
+    """Return the jobs of the last report in a log, how many it is about, and the line about those that it lacks.
+
+    The number is None if there is no report.
+    """
+    rows: list[Row] = []
+    count: int | None = None
+    missing = ""
+    for line in log:
+        text = line.rstrip("\r\n")
+        begin = COUNT_LINE.search(text)
+        if text.startswith(JOB_LINE) and count is not None:
+            row = _row(text.removeprefix(JOB_LINE))
+            rows += [row] if row and len(rows) < count else []
+        elif begin:
+            rows, count = [], int(begin[1])
+        elif said := MISSING.fullmatch(text):
+            missing = said[1]
+    return rows, count, missing
+
+
+def read_report(path: Path) -> list[Row]:
+    """Return the jobs of a report: the file of report.path, or lines of a lead's log. Raises UsageError."""
+    with path.open("rb") as file:
+        text = streams.read(file).decode(errors="replace")
+    found = (_row(line[max(0, line.find("{")) :]) for line in lines.split(text))
+    rows = [row for row in found if row]
+    if not rows:
+        raise UsageError(f"{path} has no report of jobs: give the file of report.path, or a log with report.log")
+    return rows
+
+
+def _row(text: str) -> Row | None:
+    """Return the job in a line; None for a line that is not ours."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and {"id", "number", "state", "result", "t_run"} <= found.keys() else None
+
+
+def _where(kubernetes: KubePort, found: Found) -> str:
+    """Return, in words, where the jobs are reported that can't be shown."""
+    with refusals():
+        job = kubernetes.get("job", found.name)
+    values = recorded(job)
+    path = values.get("report.path", "")
+    if path:
+        # a digest stands for a long text
+        file = "the file of report.path" if path.startswith("sha256:") else path
+        return f"the report of its jobs is in {file}, on a volume of its pods"
+    if values.get("report.log") == "true":
+        return "its log has no report of its jobs: the lead did not end by itself, or the log's begin is gone"
+    return "its jobs are known while its lead runs, and later with report.log or report.path"
+
+
+def table(rows: Sequence[Mapping[str, Any]], now: float | None, width: int = 0) -> str:
+    """Return jobs as a table for people, as `in_columns` does; ``now`` as `KnownJobs` has it."""
+    if now is None:
+        now = max(filter(None, (row.get(key) for row in rows for key in TIMES)), default=0.0)
+    return in_columns(JOB_COLUMNS, [{**row, "end": _end(row, now)} for row in rows], width)
+
+
+def _end(row: Mapping[str, Any], now: float) -> float | None:
+    end = left_at(row)
+    return now if end is None and row["state"] == "RUN" else end
+
+
+def _exit_code(row: Mapping[str, Any]) -> str:
+    return "-" if row.get("exit_code") is None else str(row["exit_code"])
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    return _short(of_job(row["state"], row["result"]))
+
+
+def _start(row: Mapping[str, Any], how: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
+    return datetime.fromtimestamp(row["t_run"], UTC).strftime(how) if row["t_run"] else "-"
+
+
+def _duration(row: Mapping[str, Any]) -> str:
+    return duration(max(0.0, row["end"] - row["t_run"])) if row["t_run"] and row["end"] else "-"
+
+
+def _short(value: object) -> str:
+    """Return a text on one line, fit for a terminal; a long one loses its end."""
+    return cut(one_line(str(value)), CELL_CHARACTERS)
+
+
+JOB_COLUMNS = (
+    Column("ID", lambda row: one_line(str(row["id"])), is_name=True),
+    Column("NAME", lambda row: _short(row.get("name") or "-"), may_break=True, goes=1),
+    Column("NODES", lambda row: _short(row.get("nodes") or "-"), may_break=True, goes=3),
+    Column("STATUS", _status, tone=lambda row: JOB_TONES.get(_status(row), "")),
+    Column("EXIT CODE", _exit_code),
+    Column("START", _start, brief=partial(_start, how="%m-%d %H:%M"), goes=2),
+    Column("DURATION", _duration),
+)

@@ -1,0 +1,106 @@
+"""A MiniCluster at one time: its objects in Kubernetes, and its lead's answer unless the state is clear without it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from minicluster.cluster.find import Found
+from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.job import KubernetesJob
+from minicluster.cluster.pods import Pod
+from minicluster.cluster.reasons import why_failed, with_reasons
+from minicluster.cluster.troubles import way_out
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
+from minicluster.errors import KubernetesError
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import Answer, Question, SilentError, ask_status, read_answer
+from minicluster.status.lookup import NEEDED_RIGHTS, find, refusals
+from minicluster.status.queued import of_kueue
+
+
+@dataclass(frozen=True)
+class StatusSnapshot:
+    """A MiniCluster at one time: its objects in Kubernetes, and the lead's answer if there is one."""
+
+    name: str
+    now: datetime
+    pods: Mapping[int, Pod]  #: by index
+    job: KubernetesJob | None  #: None when the user may not read jobs
+    answer: Answer | None
+    state: str = ""  #: set when there is no answer
+    why: str = ""
+    groups: Sequence[GroupNodes] = ()
+    problems: Sequence[str] = ()  #: beside those that the lead tells
+
+    @property
+    def size(self) -> int:
+        """The Job's number of pods; without a Job, the highest index and one."""
+        if self.job:
+            return self.job.size
+        there = [pod.index for pod in self.pods.values() if not (pod.has_ended or pod.is_leaving)]
+        return max(there or self.pods) + 1
+
+    @property
+    def max_size(self) -> int | None:
+        """Own hosts in Flux's configuration; None when neither the Job nor the lead says how many."""
+        if self.job:
+            return self.job.max_size
+        return self.answer.settings["max_size"] if self.answer else None
+
+    @property
+    def age(self) -> int:
+        """Seconds."""
+        created = self.job.created if self.job else min(pod.created for pod in self.pods.values())
+        return max(0, int((self.now - created).total_seconds()))
+
+
+def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnapshot:
+    """Return a MiniCluster as it is now, by its own name or its release's, with all that can be known of why.
+
+    Raises StatusError, ToolError.
+    """
+    found = with_reasons(kubernetes, find(kubernetes, name))
+    if found.job:
+        ended = replace(found.job, end=why_failed(kubernetes, found.job, found.pods.get(0)))
+        found = found._replace(job=ended)
+    with refusals(NEEDED_RIGHTS):
+        seen = snapshot(found, now, partial(ask_status, kubernetes))
+    policy = seen.answer.settings["policy"] if seen.answer else None
+    problems = (*of_services(kubernetes, found.name), *of_kueue(kubernetes, found, seen.now, policy))
+    return replace(seen, problems=problems)
+
+
+def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
+    """Return a MiniCluster from its objects, and from the lead's answer unless the state is clear without it.
+
+    ``now`` is by our clock. The lead's is that of the cluster, by which its objects have their times.
+    """
+    name, pods, job, groups = found
+    made = partial(StatusSnapshot, name, now, pods, job, groups=groups)
+    known = state_without_flux(found, now)
+    if known:
+        return made(None, *known)
+    try:
+        answer = read_answer(ask(pods[0]))
+        return replace(made(answer), now=answer.now or now)
+    except SilentError as error:
+        why = str(error)
+    except ValueError as error:
+        why = f"it printed no JSON: {error}"
+    return made(None, *state_of_silent_lead(pods[0], why))
+
+
+#: Conditions of a Deployment that is in trouble, with the status that says so
+TROUBLES = (("ReplicaFailure", "True"), ("Progressing", "False"))
+
+
+def of_services(kube: KubePort, name: str) -> Sequence[str]:
+    """Return why the pod of the services is missing; nothing without services, or for a user who may not read them."""
+    try:
+        found = kube.get("deployment", f"{name}-services")
+    except KubernetesError:
+        return ()
+    conditions = found.get("status", {}).get("conditions", []) if found else []
+    said = [c.get("message", "") for kind in TROUBLES for c in conditions if (c["type"], c["status"]) == kind]
+    return [": ".join(filter(None, ["the services have no pod", said[0], way_out("", said[0])]))] if said else ()

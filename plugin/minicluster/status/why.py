@@ -1,0 +1,146 @@
+"""Why a MiniCluster is as it is, and why a job waits or how it ended, in sentences, with the command that mends it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from minicluster.cluster import states, words
+from minicluster.cluster.find import Found
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
+from minicluster.console.plurals import counted
+from minicluster.errors import ChoiceError, StateError
+from minicluster.kube.names import OUR_PREFIX
+from minicluster.kube.port import KubePort
+from minicluster.lead import ask
+from minicluster.lead.program import BOOT
+from minicluster.status.diagnosis import CHECK_FAILED, MEMORY_SHORT
+from minicluster.status.document import document
+from minicluster.status.lookup import find, refusals
+from minicluster.status.reported import ASK
+from minicluster.status.snapshot import take_snapshot
+from minicluster.status.table import duration, left_at
+
+#: A job that prints nothing for as long may hang
+NO_PRINT_SECONDS = 300
+MAY_HANG = (
+    "it has printed nothing for {} and has no time limit: if its work is done, it hangs in its end, as programs with "
+    "Debian's MPICH may"
+)
+
+
+class Reason(NamedTuple):
+    """A sentence, and the command that would change it; "" for none."""
+
+    text: str
+    way: str = ""
+
+
+def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
+    """Yield why a MiniCluster is as it is. Raises StatusError."""
+    found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
+    name = found["name"]
+    nodes = found["nodes"]
+    is_well = found["state"] == "Running" and not found["why"]
+    up = f", {counted(nodes['up'], 'node')} up" if is_well and nodes else ""
+    yield Reason(f"{name} is {': '.join(filter(None, (found['state'], found['why'])))}{up}")
+    for kind, verb in (("missing", "is missing"), ("drained", "takes no jobs")):
+        for one in found[kind] or ():
+            way = f"minicluster flux {name} -- resource undrain {one['ranks']}" if kind == "drained" else ""
+            own = one["reason"].startswith((OUR_PREFIX, CHECK_FAILED, MEMORY_SHORT))
+            yield Reason(f"{name}-{one['ranks']} {verb}: {one['reason']}", "" if own else way)
+    for one in found["containers"] if nodes else ():
+        yield Reason(f"the container {one['name']} of {one['ranks']} fails: {one['reason']}")
+    for problem in found["problems"] or ():
+        yield Reason(problem)
+    for one in found["waiting"] or ():
+        first = one["jobs"][0]
+        who = f"job {first}" if len(one["jobs"]) == 1 else f"{counted(len(one['jobs']), 'job')} ({first} first)"
+        yield Reason(f"{who}: {one['reason']}", f"minicluster why {name} {first.replace('ƒ', 'f')}")
+
+
+def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
+    """Yield why a job waits, where it runs, or how it ended. Raises ChoiceError, StateError, StatusError."""
+    found = find(kubernetes, name)
+    state = state_without_flux(found, datetime.now(UTC))
+    if state is None:
+        lead = found.pods[0]
+        try:
+            with refusals():
+                text = ask.ask(kubernetes, lead, "why of a job", ("/bin/sh", "-c", ASK, BOOT, job))
+        except ask.SilentError as error:
+            state = state_of_silent_lead(lead, error.reason)
+    if state:
+        raise StateError(
+            f"{found.name} is {': '.join(filter(None, state))}; `minicluster jobs {found.name}` may know the job"
+        )
+    known = json.loads(text)
+    if "error" in known:
+        raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {found.name}` shows")
+    if not known["job"]:
+        raise ChoiceError(f"{found.name} has no job {job}: `minicluster jobs {found.name}` lists them")
+    yield from job_in_words(found.name, known, sizes_of(found))
+
+
+def sizes_of(found: Found) -> dict[str, int]:
+    """Return the sizes of a MiniCluster by group, "" for its own nodes."""
+    return {"": found.job.size if found.job else 0} | {group.name: group.size for group in found.groups}
+
+
+def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[Reason]:
+    """Yield sentences about a job, by what explain.py says of it, and the sizes now."""
+    job, now = known["job"], known["now"]
+    who = f"job {job['id']}" + (f" ({job['name']})" if job.get("name") else "")
+    state = states.of_job(job["state"], job["result"])
+    if state == "PENDING":
+        yield from _of_waiting(name, who, known, sizes)
+    elif state == "RUNNING":
+        since = f" for {duration(now - job['t_run'])}" if job["t_run"] else ""
+        yield Reason(f"{who} runs on {job['nodes'] or 'its nodes'}{since}")
+        quiet = now - known["quiet_since"] if known["quiet_since"] else 0
+        if quiet > NO_PRINT_SECONDS:
+            yield Reason(MAY_HANG.format(duration(quiet)), f"minicluster flux {name} -- cancel {job['id']}")
+    else:
+        yield Reason(f"{who} {_end(job)}")
+        for line in known["said"]:
+            yield Reason(f"| {line}")
+        if known["again"]:
+            yield Reason(f"it runs again as job {known['again']}", f"minicluster why {name} {known['again']}")
+
+
+def _of_waiting(name: str, who: str, known: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[Reason]:
+    """Yield why a job waits, and what would let it run."""
+    job, why, flux = known["job"], known["waits"], f"minicluster flux {name} --"
+    if why.startswith("can never run"):
+        yield Reason(f"{who} {why}")
+        yield Reason("nothing that comes can change that", f"{flux} cancel {job['id']}")
+    elif why.startswith("is held"):
+        yield Reason(f"{who} is held", f"{flux} job urgency {job['id']} default")
+    else:
+        what = why.removeprefix("waits")
+        yield Reason(
+            f"{who} waits for {duration(known['now'] - job['t_submit'])}{what or ': Flux has yet to look at it'}"
+        )
+    for group, size in known["needs"].items():
+        if size <= sizes.get(group, 0):
+            yield Reason("its nodes are on their way", f"minicluster status {name}")
+        else:
+            what = f"{group}={size}" if group else str(size)
+            of = f" of {group}" if group else ""
+            yield Reason(f"it can run once the size{of} is {size}", f"minicluster scale {name} {what}")
+
+
+def _end(job: Mapping[str, Any]) -> str:
+    """Return how a job ended."""
+    kind, _, note = (job.get("exception") or "").partition(": ")
+    if job["result"] == "COMPLETED":
+        kind = ""
+    return words.of_job_end(job["exit_code"], kind, note, _where(job))
+
+
+def _where(job: Mapping[str, Any]) -> str:
+    """Return for how long a job ran, and where."""
+    end = left_at(job)
+    if not job["t_run"] or not end:
+        return ""
+    return f" after {duration(max(0.0, end - job['t_run']))}" + (f" on {job['nodes']}" if job["nodes"] else "")

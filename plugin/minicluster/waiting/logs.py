@@ -1,0 +1,171 @@
+"""The log of the lead or another node, which goes on in the pod that replaces it, and the log of its broker."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from minicluster.cluster.find import Host, find_host, lead_of
+from minicluster.cluster.job import end_of, read_job
+from minicluster.cluster.lead import Node, end_with
+from minicluster.cluster.pods import FIND_TOOLS
+from minicluster.cluster.reasons import pod_with_reason
+from minicluster.cluster.states import CLUSTER_TONES
+from minicluster.console.streams import Say
+from minicluster.console.terminal import Told
+from minicluster.errors import ChoiceError, KubernetesError, StateError
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import SilentError, ask
+from minicluster.status.lookup import Cluster, find, refusals, refuse_forbidden
+from minicluster.status.telling import StateTeller, describe, end_in_words, ended, news, see
+from minicluster.waiting.loglines import LogPart, NewLines
+from minicluster.waiting.ready import absence
+from minicluster.waiting.wait import StartWatch, looks, looks_at
+
+
+def show(cluster: Cluster, host: Host, container: str) -> Iterator[LogPart]:
+    """Yield the log of a host, or else of the last pod that was this host.
+
+    Raises StateError when there is none, ChoiceError without such a container.
+    """
+    with refusals():
+        node = cluster.read_node(host)
+        if node is None:
+            raise StateError(f"there is no log: {_absence(cluster, host)}")
+    yield from _PodLog(cluster.kubernetes, node, container).new(follow=False)
+
+
+def find_log(kubernetes: KubePort, name: str, text: str) -> tuple[Cluster, Host]:
+    """Return a MiniCluster and its host that a text means, "" for the lead. Raises StatusError, ChoiceError."""
+    found = find(kubernetes, name)
+    return Cluster(kubernetes, found.name), find_host(found, text) if text else lead_of(found.name)
+
+
+def _absence(cluster: Cluster, host: Host) -> str:
+    """Return why a host has no pod. Raises KubernetesError."""
+    job, kubernetes = cluster.read_job(), cluster.kubernetes
+    end, found = end_in_words(kubernetes, cluster.name, job, None), read_job(job) if job else None
+    if end:
+        return ended(cluster.name, end, None)
+    if host.is_lead or (found and found.is_suspended):
+        return ": ".join(describe(kubernetes, see(kubernetes, cluster.name, job, None)))
+    return absence(kubernetes, host, kubernetes.get("job", host.job), None)[0]
+
+
+def follow(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[LogPart]:
+    """Yield the same, and the logs of the pods that replace it, until the MiniCluster ends. Raises the same."""
+    yield from _of_lead(cluster, container, say) if host.is_lead else _of_node(cluster, host, container, say)
+
+
+def _of_lead(cluster: Cluster, container: str, say: Say) -> Iterator[LogPart]:
+    """Yield the log of each lead; say what state a MiniCluster without one is in, and how it ended."""
+    kubernetes, name = cluster.kubernetes, cluster.name
+    log, tell = FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
+    check = StartWatch(name)
+    with tell.waiting():
+        for job, lead in looks(cluster, say):
+            end, is_running = end_with(name, job, lead), bool(lead and lead.pod.phase == "Running")
+            if is_running and not end:
+                tell.forget()
+                tell.quietly("Running")
+            yield from log.new(lead, is_over=bool(end))
+            if end:
+                how = end_in_words(kubernetes, name, job, lead) or end
+                say(Told(ended(name, how, lead), CLUSTER_TONES[how[0]]))
+                return
+            if not is_running:
+                check(tell(job, lead))
+
+
+def _of_node(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[LogPart]:
+    """Yield the log of a host's pods until their Job ends, and say why it has none."""
+    log, told = FollowedLog(cluster.kubernetes, container, str(host), say), ""
+    check = StartWatch(cluster.name)
+    for job, node in looks_at(cluster, host, say):
+        end = end_of(host.job, job)
+        yield from log.new(node, is_over=bool(end))
+        # the Job of a pod that has succeeded is about to end
+        is_quiet = node and node.pod.phase in ("Running", "Succeeded") and not end
+        why = "" if is_quiet else absence(cluster.kubernetes, host, job, node)[0]
+        if why and news(why) != told:
+            say(why)
+        told = news(why)
+        if end:
+            return
+        check.see(pod_with_reason(cluster.kubernetes, node.pod) if node else None, str(host))
+
+
+class FollowedLog:
+    """The log of a node, in all of its pods."""
+
+    def __init__(self, kubernetes: KubePort, container: str, who: str, say: Say) -> None:
+        """Read nothing yet; ``who`` is the node in words."""
+        self._kubernetes, self._container, self._who, self._say = kubernetes, container, who, say
+        self._log: _PodLog | None = None
+
+    def new(self, node: Node | None, *, is_over: bool) -> Iterator[LogPart]:
+        """Yield new lines of the node's present pod, until the connection ends. Raises StateError."""
+        if node and (self._log is None or self._log.uid != node.uid):
+            if self._log:
+                # the old pod's last lines, from after the connection broke
+                yield from self._log.new(follow=True)
+                yield from self._log.line_end()
+                self._say(f"{self._who} was replaced: the log goes on with pod {node.pod.name}")
+            self._log = _PodLog(self._kubernetes, node, self._container)
+        if self._log and node and node.pod.phase != "Pending":
+            yield from self._log.new(follow=not is_over)
+
+
+class _PodLog:
+    """The log of one pod, no line twice."""
+
+    def __init__(self, kubernetes: KubePort, node: Node, container: str) -> None:
+        self.uid = node.uid
+        self._kubernetes, self._pod, self._container = kubernetes, node.pod.name, container or node.pod.runner
+        self._new, self._last = NewLines(), b"\n"
+
+    def line_end(self) -> Iterator[LogPart]:
+        """Yield what a line lacks that was cut off."""
+        if not self._last.endswith(b"\n"):
+            yield LogPart(b"\n", is_note=False)
+
+    def new(self, *, follow: bool) -> Iterator[LogPart]:
+        """Yield what was not yielded before, until the connection ends, or at the deadline.
+
+        With ``follow`` it is no error if the pod is gone, or has not begun. Raises StateError.
+        """
+        try:
+            with closing(self._kubernetes.log(self._pod, self._container, follow=follow, times=True)) as data:
+                for part in self._new.of(data):
+                    self._last = part.text
+                    yield part
+        except KubernetesError as error:
+            if "is not valid for pod" in error.reason:
+                raise ChoiceError(f"there is no log: {error.reason}") from None
+            refuse_forbidden(error)
+            if not follow:
+                raise StateError(f"there is no log: {error.reason}") from None
+
+
+#: Prints the files, the older one first. Takes the folder of Flux
+PRINT_FILES = (
+    f'{FIND_TOOLS}for file in broker.log.old broker.log; do cat "$0/config/run/$file" 2>/dev/null || true; done'
+)
+
+
+def read_broker_log(cluster: Cluster, host: Host) -> str:
+    """Return what the broker of a host has logged in its pod.
+
+    Raises StateError when the pod can't be asked, or has no such file.
+    """
+    with refusals():
+        node = cluster.read_node(host)
+        if node is None or not node.is_running:
+            job = cluster.kubernetes.get("job", host.job)
+            why = absence(cluster.kubernetes, host, job, node)[0] if job else f"{host} has no pod"
+            raise StateError(f"the log of its broker can't be read: {why}")
+        try:
+            found = ask(cluster.kubernetes, node.pod, "log of a broker", ("/bin/sh", "-c", PRINT_FILES, node.home))
+        except SilentError as error:
+            raise StateError(f"the log of its broker can't be read: {error.reason}") from None
+    if not found:
+        raise StateError(f"{host} has no file of its broker's log: the log has what the broker says")
+    return found
