@@ -4,10 +4,11 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import forks
 import pytest
 from hypothesis import HealthCheck, settings
 from minicluster.console import streams
@@ -65,6 +66,13 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def _about_nothing() -> None:
     """Forget the namespace and the context of a command that another test ran in this process."""
     streams.about(namespace="", context="")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forks() -> Iterator[None]:
+    """End the process that forks."""
+    yield
+    forks.end()
 
 
 def _helm(name: str, factory: pytest.TempPathFactory) -> Helm:

@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from click.testing import CliRunner
+from forks import Forked
 from status_samples import RUNNING, STARTS, job, pod
 from support import Done, Process, front_door
 
@@ -67,6 +68,9 @@ def lead(folder: Path, state: Mapping[str, Any] = RUNNING, name: str = "mini-0-x
 class Kubectl:
     """The stand-in, and what `minicluster` does with it."""
 
+    #: What a command imports itself, if it does so in many tests
+    needs: Sequence[str] = ()
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._write("kubectl", KUBECTL)
@@ -110,9 +114,11 @@ class Kubectl:
         self.begin_with("import minicluster.kube.outage\nminicluster.kube.outage.OUTAGE_SECONDS = 0\n")
 
     def start(self, *words: str, **how: Any) -> Process:
-        """Start `minicluster`."""
-        command = [sys.executable, "-m", "minicluster", *words]
-        return Process(command, env=self.environment, **{**PIPES, "text": True, **how})
+        """Start `minicluster`: a fork of one, unless it begins with some Python."""
+        how = {"env": self.environment, **PIPES, "text": True, **how}
+        if (self.folder / "sitecustomize.py").exists():
+            return Process([sys.executable, "-m", "minicluster", *words], **how)
+        return Forked(words, needs=self.needs, **how)
 
     def run(self, *words: str, stdin: str = "") -> Done:
         """Run `minicluster` to its end: in this process, unless its own children need its streams."""

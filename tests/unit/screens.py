@@ -8,9 +8,9 @@ import struct
 import subprocess
 import termios
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyte
 
@@ -48,8 +48,9 @@ def look(
     *,
     folder: Path | None = None,
     typed: Sequence[tuple[str, str]] = (),
+    start: Callable[..., "subprocess.Popen[Any]"] = subprocess.Popen,
 ) -> Seen:
-    """Run a program on a terminal of a width to its end, in a folder.
+    """Start a program on a terminal of a width, in a folder, and wait for its end.
 
     Of ``typed``, the second text of each pair is typed as soon as the program has written the first.
     """
@@ -62,7 +63,7 @@ def look(
     screens: list[list[str]] = [[]]
     raw, waits = b"", list(typed)
     pipes = {"stdin": its, "stdout": its, "stderr": its}
-    with subprocess.Popen(words, **pipes, env=env, cwd=folder, start_new_session=True) as process:
+    with start(words, **pipes, env=env, cwd=folder, start_new_session=True) as process:
         os.close(its)
         limit = threading.Timer(LIMIT_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
         limit.start()

@@ -1,8 +1,8 @@
 """A stand-in for helm and kubectl, which keeps a small world of a root and its bursts in a file.
 
-It is copied under both names. The world has the sizes of Jobs, the conditions of those that ended, drains by rank, what
-the queue needs of each burst, the ranks with jobs, the jobs that start at the next drain, whether the root is
-suspended, what fails and what was done.
+Its first word is the path of the program that it stands for. The world has the sizes of Jobs, the conditions of those
+that ended, drains by rank, what the queue needs of each burst, the ranks with jobs, the jobs that start at the next
+drain, whether the root is suspended, what fails and what was done.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ WITH_GROUPS = {"": 0, "gpu": 2, "spot": 3, "b0": 5, "b1": 9}
 CHANGES = r" (apply|delete|upgrade|uninstall|drain --update|undrain) "
 #: Parts of a command line that are left out of what is noted
 NOISE = r"exec \S+ -- \S+/|upgrade --install (b.) .*| (--field-manager|--cascade).*"
-HERE = Path(__file__).parent
+HERE = Path()  #: the folder of the program
 
 
 def read() -> dict[str, Any]:
@@ -157,8 +157,11 @@ def look(world: dict[str, Any], words: list[str], line: str) -> None:
 
 def main() -> None:
     """Answer as helm or kubectl."""
-    place = [word for word in sys.argv[1:] if re.match("--(kube-)?(context|namespace)=", word)]
-    words = [Path(__file__).name, *(word for word in sys.argv[1:] if word not in place)]
+    global HERE  # noqa: PLW0603
+    program, *given = sys.argv[1:]
+    HERE = Path(program).parent
+    place = [word for word in given if re.match("--(kube-)?(context|namespace)=", word)]
+    words = [Path(program).name, *(word for word in given if word not in place)]
     line = " ".join(words)
     if "python" in words:
         answer_offers(words[2])
@@ -175,7 +178,3 @@ def main() -> None:
             change(world, words, line)
         look(world, words, line)
     end(f"nobody expected: {line}", 1)
-
-
-if __name__ == "__main__":
-    main()

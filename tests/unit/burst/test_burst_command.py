@@ -4,15 +4,17 @@ import base64
 import json
 import re
 import stat
-import sys
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from forks import Forked
 from minicluster.burst import address
 from support import CERTIFICATE, CHART, PUBLIC, SECRET, deep, front_door
 
@@ -65,20 +67,14 @@ ANSWERS: dict[str, Any] = {
     r"flux --version$": "commands:    \t\t0.88.0\nlibflux-core:\t\t0.88.0\n",
     r"^kubectl logs ": "minicluster: first\n<6>broker\nminicluster: the last word\n",
 }
-TOOL = f"""#!{sys.executable} -IS
-import json, pathlib, re, sys
-here = pathlib.Path(__file__)
-words = [here.name, *(word for word in sys.argv[1:] if not re.match("--(kube-)?(context|namespace)=", word))]
-with (here.parent / "asked").open("a") as asked:
-    print(json.dumps([here.name, *sys.argv[1:]]), file=asked)
-(here.parent / "stdin").open("a").write(sys.stdin.read() + "\\n")
-for pattern, answer in json.loads((here.parent / "answers").read_text()).items():
-    if re.search(pattern, " ".join(words)):
-        code, text = answer if isinstance(answer, list) else (0, answer)
-        print(text if isinstance(text, str) else json.dumps(text), end="", file=sys.stderr if code else sys.stdout)
-        sys.exit(code)
-sys.exit("nobody expected: " + " ".join(words))
-"""
+
+
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """Let a module be helm and kubectl, in a folder."""
+    for name in ("helm", "kubectl"):
+        (folder / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(subprocess, "Popen", partial(Forked, module=module))
 
 
 @dataclass(frozen=True)
@@ -100,10 +96,7 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    for name in ("helm", "kubectl"):
-        (tmp_path / name).write_text(TOOL)
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    stand_in(tmp_path, monkeypatch, "burst_answers")
     monkeypatch.chdir(tmp_path)
     return Run(tmp_path, monkeypatch)
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import burst_world
 import pytest
 from click.testing import CliRunner, Result
 from minicluster.burst import address, demand, follower, plan
@@ -30,7 +29,7 @@ from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import BrokenError
 from minicluster.render.load import load
 from support import CERTIFICATE, front_door
-from test_burst_command import ANSWERS, VALUES
+from test_burst_command import ANSWERS, VALUES, stand_in
 
 BURSTS = [{"name": "b0", "size": 4}, {"name": "b1", "size": 2}]
 ROOT = {**VALUES, "size": 2, "maxSize": 2, "flux": {"bursting": {"clusters": BURSTS, "expose": {"type": "NodePort"}}}}
@@ -40,7 +39,6 @@ WORLD: dict[str, Any] = {
     "sizes": {"flux": 2}, "ends": {}, "drains": {}, "need": {}, "busy": [], "fails": {}, "lead": "flux-0-x",
     "joins": True, "starts": [], "done": [], "suspended": False,
 }  # fmt: skip
-TOOL = f"#!{sys.executable} -IS\n{Path(burst_world.__file__).read_text()}"
 
 
 @dataclass
@@ -110,12 +108,9 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    for name in ("helm", "kubectl"):
-        (tmp_path / name).write_text(TOOL)
-        (tmp_path / name).chmod(0o755)
+    stand_in(tmp_path, monkeypatch, "burst_world")
     (tmp_path / "world").write_text(json.dumps(WORLD))
     (tmp_path / "answers").write_text(json.dumps({"helm get values": ROOT, **ANSWERS}))
-    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(address, "probe", lambda *_: address.Handshake.LEAD)
     monkeypatch.setattr(follower, "REST_SECONDS", 0.1)
     monkeypatch.setattr(follower, "JOB_SECONDS", 0.2)

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from forks import forked
 from minicluster import cli
 from minicluster import commands as package
 from minicluster.commands import MODULES, SECTIONS, group, run
@@ -36,16 +37,8 @@ NO_CALLER = (
 
 
 def minicluster(*args: str, stdin: str = "", **env: str) -> Done:
-    done = subprocess.run(
-        [sys.executable, "-m", "minicluster", *args],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={key: value for key, value in os.environ.items() if not key.startswith("HELM_")} | env,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("HELM_")}
+    return forked(*args, stdin=stdin, env=kept | env)
 
 
 def test_minicluster_without_arguments_post_renders() -> None:

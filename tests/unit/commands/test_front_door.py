@@ -6,10 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from forks import Forked
 from minicluster import cli
 from minicluster.errors import CurveError, MiniClusterError, UsageError
 from support import GROUP, SEED, Done, Process, front_door
@@ -43,93 +46,101 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shell(folder: Path, script: str, **env: str) -> Done:
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """Return the environment of a command."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HELM_", "MINICLUSTER_"))}
+    return {**kept, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", **variables}
+
+
+def shell(folder: Path, script: str, **variables: str) -> Done:
     """Run a script in which $M is the command."""
-    done = subprocess.run(
-        ["bash", "-c", script],
-        capture_output=True,
-        cwd=folder,
-        text=True,
-        check=False,
-        timeout=60,
-        env={key: value for key, value in os.environ.items() if not key.startswith(("HELM_", "MINICLUSTER_"))}
-        | {"M": f"{sys.executable} -m minicluster", "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-        | env,
-    )
+    env = environment(folder, M=f"{sys.executable} -m minicluster", **variables)
+    words = ["bash", "-c", script]
+    done = subprocess.run(words, capture_output=True, cwd=folder, text=True, check=False, timeout=60, env=env)
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-#: Commands that print something when nothing is wrong.
+#: Commands that print something when nothing is wrong: their words, and the file that is their input
 PRINTING = {
-    "post-render": "$M < stream",
-    "render": "$M render --random-curve < stream",
-    "template": "$M template x --curve-seed-file seed",
-    "convert": "$M convert cluster",
-    "keygen": "$M keygen a",
-    "keygen sealed": "$M keygen a --seal-with cat",
-    "chart": "$M chart path",
-    "help": "$M --help",
-    "help of a command": "$M status --help",
-    "version": "$M --version",
+    "post-render": ("", "stream"),
+    "render": ("render --random-curve", "stream"),
+    "template": ("template x --curve-seed-file seed", "file"),
+    "convert": ("convert cluster", "file"),
+    "keygen": ("keygen a", "file"),
+    "keygen sealed": ("keygen a --seal-with cat", "file"),
+    "chart": ("chart path", "file"),
+    "help": ("--help", "file"),
+    "help of a command": ("status --help", "file"),
+    "version": ("--version", "file"),
 }
 
 
 @pytest.mark.parametrize("command", PRINTING)
 def test_each_command_prints_and_exits_with_0_when_nothing_is_wrong(folder: Path, command: str) -> None:
-    done = shell(folder, PRINTING[command])
+    words, given = PRINTING[command]
+    done = shell(folder, f"$M {words} < {given}")
     assert (done.code, done.err) == (0, "")
     assert done.out
 
 
-@pytest.mark.parametrize(
-    ("output", "reason"),
-    [
-        pytest.param("> /dev/full", "No space left on device", marks=needs_full, id="full"),
-        pytest.param(">&-", "Bad file descriptor", id="closed"),
-    ],
-)
+def run(folder: Path, words: str, given: str = "file", variables: Mapping[str, str] = {}, **streams: Any) -> Done:
+    """Run a command with a file as its input; ``streams`` are open files, or the descriptors of those ``closed``."""
+    with (folder / given).open() as stdin:
+        how = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+        with Forked(shlex.split(words), cwd=folder, env=environment(folder, **variables), text=True, **how) as process:
+            out, err = process.communicate(timeout=60)
+    return Done(process.returncode, out or "", err or "")
+
+
+@pytest.fixture
+def broken() -> Iterator[int]:
+    """A pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
 @pytest.mark.parametrize("command", PRINTING)
-def test_an_unwritable_standard_output_is_an_error_of_one_line(
-    folder: Path, command: str, output: str, reason: str
-) -> None:
-    done = shell(folder, f"{PRINTING[command]} {output}")
+def test_an_unwritable_standard_output_is_an_error_of_one_line(folder: Path, command: str, broken: int) -> None:
     # click writes help and version itself
-    said = reason if command.startswith(("help", "version")) else f"standard output can't be written: {reason}"
-    assert done == Done(1, "", f"minicluster: {said}\n")
-
-
-@pytest.mark.parametrize("command", PRINTING)
-def test_a_closed_pipe_is_an_error_of_one_line(folder: Path, command: str) -> None:
-    done = shell(folder, f"{{ sleep 0.1; {PRINTING[command]}; echo $? > code; }} | exec 0<&-; sleep 1; wait; cat code")
-    for _ in range(50):
-        if (folder / "code").exists() and (folder / "code").read_text():
-            break
-        time.sleep(0.1)
-    assert (folder / "code").read_text() == "1\n"
-    said = "minicluster: standard output can't be written: Broken pipe\n"
-    # click's own writing ends without a word
-    assert done.err == ("" if command.startswith(("help", "version")) else said)
-
-
-@pytest.mark.parametrize("command", ["$M", "$M render", "$M convert -"])
-def test_a_closed_standard_input_is_an_error_of_one_line(folder: Path, command: str) -> None:
-    done = shell(folder, f"{command} <&-")
-    assert done.out == ""
-    assert done.err == "minicluster: standard input can't be read: Bad file descriptor\n"
-    assert done.code == 2
-
-
-@pytest.mark.parametrize("command", PRINTING)
-@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
-def test_a_command_succeeds_when_standard_error_can_not_be_written(folder: Path, command: str, closed: str) -> None:
-    assert shell(folder, f"{PRINTING[command]} {closed}").code == 0
+    own = command.startswith(("help", "version"))
+    before = "" if own else "standard output can't be written: "
+    assert run(folder, *PRINTING[command], closed=[1]) == Done(1, "", f"minicluster: {before}Bad file descriptor\n")
+    broken_pipe = "" if own else f"minicluster: {before}Broken pipe\n"
+    assert run(folder, *PRINTING[command], stdout=broken) == Done(1, "", broken_pipe)
 
 
 @needs_full
-@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
-def test_an_error_keeps_its_exit_code_when_standard_error_can_not_be_written(folder: Path, closed: str) -> None:
-    for wrong, code in (("$M rendre", 2), ("$M keygen A", 1), ("echo x | $M", 1), ("$M keygen a > /dev/full", 1)):
-        assert shell(folder, f"{wrong} {closed}") == Done(code, "", "")
+@pytest.mark.parametrize("command", PRINTING)
+def test_a_full_disk_is_an_error_of_one_line(folder: Path, command: str) -> None:
+    before = "" if command.startswith(("help", "version")) else "standard output can't be written: "
+    with FULL.open("w") as full:
+        done = run(folder, *PRINTING[command], stdout=full)
+    assert done == Done(1, "", f"minicluster: {before}No space left on device\n")
+
+
+@pytest.mark.parametrize("command", ["", "render", "convert -"])
+def test_a_closed_standard_input_is_an_error_of_one_line(folder: Path, command: str) -> None:
+    said = "minicluster: standard input can't be read: Bad file descriptor\n"
+    assert run(folder, command, closed=[0]) == Done(2, "", said)
+
+
+@needs_full
+@pytest.mark.parametrize("command", PRINTING)
+def test_a_command_succeeds_when_standard_error_can_not_be_written(folder: Path, command: str) -> None:
+    with FULL.open("w") as full:
+        assert [run(folder, *PRINTING[command], **how).code for how in ({"closed": [2]}, {"stderr": full})] == [0, 0]
+
+
+@needs_full
+def test_an_error_keeps_its_exit_code_when_standard_error_can_not_be_written(folder: Path) -> None:
+    (folder / "x").write_text("x")
+    with FULL.open("w") as full:
+        for how in ({"closed": [2]}, {"stderr": full}):
+            for words, given, code in (("rendre", "file", 2), ("keygen A", "file", 1), ("", "x", 1)):
+                assert run(folder, words, given, **how) == Done(code, "", "")
+            assert run(folder, "keygen a", stdout=full, **how) == Done(1, "", "")
 
 
 def test_an_output_file_never_gets_the_descriptor_of_a_closed_stream(folder: Path) -> None:
@@ -201,33 +212,40 @@ def test_wrong_usage_and_wrong_files_are_errors_of_one_line(
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "message"),
+    ("words", "variables", "code", "message"),
     [
-        ("$M rendre", 2, "No such command 'rendre'. Did you mean 'render'; see `minicluster --help`"),
-        ("$M keygen A", 1, "'A' is not a name in Kubernetes: use a-z, 0-9, - and ."),
+        ("rendre", {}, 2, "No such command 'rendre'. Did you mean 'render'; see `minicluster --help`"),
+        ("keygen A", {}, 1, "'A' is not a name in Kubernetes: use a-z, 0-9, - and ."),
         # a run has a thread until its process ends
         (
-            "$M run --name Bad_Name -- a",
+            "run --name Bad_Name -- a",
+            {},
             1,
             "'Bad_Name' can't be a release's name: use a-z, 0-9, - and ., at most 53 characters, the first and the "
             "last a letter or digit",
         ),
-        ("HELM_BIN=$PWD/bin/loud $M run --set a=b -- a", 1, 'helm template: it is "so"'),
-        ("HELM_BIN=$PWD/bin/loud $M run --name a -- b", 1, 'helm install a: it is "so"'),
-        ("$M convert /proc/self/mem", 2, "/proc/self/mem can't be read: Input/output error"),
-        ("$M convert - 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
-        ("$M 0>/dev/null", 2, "standard input can't be read: Bad file descriptor"),
+        ("run --set a=b -- a", {"HELM_BIN": "loud"}, 1, 'helm template: it is "so"'),
+        ("run --name a -- b", {"HELM_BIN": "loud"}, 1, 'helm install a: it is "so"'),
+        ("convert /proc/self/mem", {}, 2, "/proc/self/mem can't be read: Input/output error"),
         (
-            "MINICLUSTER_CURVE_SEED_FILE=/proc/self/mem $M render < stream",
+            "render",
+            {"MINICLUSTER_CURVE_SEED_FILE": "/proc/self/mem"},
             2,
             "/proc/self/mem can't be read: Input/output error",
         ),
     ],
 )
 def test_a_process_ends_with_the_exit_code_and_the_line_of_its_error(
-    folder: Path, command: str, code: int, message: str
+    folder: Path, words: str, variables: dict[str, str], code: int, message: str
 ) -> None:
-    assert shell(folder, command) == Done(code, "", f"minicluster: {message}\n")
+    assert run(folder, words, "stream", variables) == Done(code, "", f"minicluster: {message}\n")
+
+
+@pytest.mark.parametrize("command", ["", "convert -"])
+def test_a_standard_input_that_is_not_for_reading_is_an_error_of_one_line(folder: Path, command: str) -> None:
+    said = "minicluster: standard input can't be read: Bad file descriptor\n"
+    with Path(os.devnull).open("w") as given:
+        assert run(folder, command, stdin=given) == Done(2, "", said)
 
 
 @pytest.mark.parametrize("command", ["$M", "$M render", "$M convert -"])

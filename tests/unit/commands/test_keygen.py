@@ -3,21 +3,18 @@
 import re
 import shlex
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from forks import forked
 from support import Done, front_door
 
 
 def keygen(*args: str) -> Done:
-    done = subprocess.run(
-        [sys.executable, "-m", "minicluster", "keygen", *args], capture_output=True, text=True, check=False, timeout=60
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return forked("keygen", *args)
 
 
 def test_keygen_prints_a_secret_with_a_certificate() -> None:

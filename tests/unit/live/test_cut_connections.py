@@ -43,7 +43,7 @@ def kubectl(tmp_path: Path) -> Iterator[Kubectl]:
     made = Kubectl(tmp_path)
     made.flux(FLUX)
     relay = Path(__file__).parents[1] / "relay.py"
-    (tmp_path / "relay").write_text(f'exec {sys.executable} {relay} "$folder" "$@"')
+    (tmp_path / "relay").write_text(f'exec {sys.executable} -IS {relay} "$folder" "$@"')
     yield made
     # a job that nobody follows any more would go on for ever
     (tmp_path / "go").touch()

@@ -4,13 +4,14 @@ import csv
 import json
 import re
 import signal
-import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from forks import Forked
 from live_kubectl import Kubectl, say
 from minicluster.cluster.words import END_REASONS
 from minicluster.render import constants
@@ -65,6 +66,8 @@ WORK = ("--", "work", "a b")
 
 class Lab(Kubectl):
     """The stand-ins, and a folder for results."""
+
+    needs = ("bokeh.embed", "bokeh.plotting")
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -161,7 +164,7 @@ def test_a_matrix_runs_each_size_and_leaves_its_results(lab: Lab) -> None:
 
 def test_a_matrix_shows_on_a_terminal_how_far_it_is(lab: Lab) -> None:
     lab.flux(FLUX.replace("submit) shift", "submit) shift; sleep 0.5"))
-    seen = look([sys.executable, "-m", "minicluster", *lab.line()], lab.environment)
+    seen = look(lab.line(), lab.environment, start=partial(Forked, needs=lab.needs))
     assert [line.removeprefix("minicluster: ") for line in seen.last[:6]] == [*lines(1), *lines(2)]
     lives = [shown[-1] for shown in seen.screens if shown and " 0:0" in shown[-1]]
     # the bar of a half is ten columns long

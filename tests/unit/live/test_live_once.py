@@ -2,13 +2,13 @@
 
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import Forked
 from live_kubectl import AWAY, FORBIDDEN, KUBECTL, Kubectl, lead, say
 from minicluster.cluster.find import Found
 from minicluster.cluster.groups import GroupNodes
@@ -109,7 +109,7 @@ def test_run_on_a_terminal_leaves_the_screen_to_the_work_between_its_waits(kubec
     kubectl.has(**ends(kubectl, 7))
     (kubectl.folder / "logs").write_text(f"{STAMP} out\n")
     kubectl.tool("helm", HELM.replace("case $2 in", "sleep 0.5; case $2 in"))
-    seen = look([sys.executable, "-m", "minicluster", *RUN, *WORK], kubectl.environment)
+    seen = look([*RUN, *WORK], kubectl.environment, start=Forked)
     installed, end = f"minicluster: {INSTALLED}", "minicluster: mini has ended (exit code 7): Failed"
     assert (seen.code, seen.last) == (7, [installed, "out", end])
     assert seen.colours["red"] == end.removeprefix("minicluster: ")

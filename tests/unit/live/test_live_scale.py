@@ -1,12 +1,12 @@
 """``minicluster scale`` and ``list``, with stand-ins of kubectl and Helm."""
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import Forked
 from live_kubectl import FORBIDDEN, WAITS, Kubectl, lead, say
 from minicluster.release import helm, revisions
 from minicluster.status.listing import find_all, table
@@ -213,7 +213,7 @@ def test_scale_wait_shows_on_a_terminal_how_far_it_is(kubectl: Kubectl) -> None:
     kubectl.tool("helm", HELM)
     kubectl.has(configmap=None, job=job(size=2))
     kubectl.flux(CONVERSATION)
-    seen = look([sys.executable, "-m", "minicluster", "scale", "mini", "4", "--wait"], kubectl.environment)
+    seen = look(["scale", "mini", "4", "--wait"], kubectl.environment, start=Forked)
     assert seen.last == ["minicluster: mini in namespace lab: size 2 -> 4", "minicluster: mini: 4 nodes up"]
     assert seen.colours["green"] == "mini: 4 nodes up"
     below = seen.below(seen.last[0])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import Forked
 from live_kubectl import WAITS, Kubectl, lead
 from minicluster.status.listing import table as list_table
 from minicluster.status.reported import table as job_table
@@ -24,7 +25,7 @@ def kubectl(tmp_path: Path) -> Kubectl:
 
 
 def run(kubectl: Kubectl, *words: str, columns: int = 80) -> Seen:
-    return look([sys.executable, "-m", "minicluster", *words], kubectl.environment, columns)
+    return look(words, kubectl.environment, columns, start=Forked)
 
 
 def test_a_wait_shows_where_it_is_on_one_line_and_its_end(kubectl: Kubectl) -> None:

@@ -1,0 +1,97 @@
+"""The process of forks.py that forks: it has imported the package, and becomes what is asked of it.
+
+fork_server.py DESCRIPTOR FOLDER...: of its socket, and where modules are.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import socket
+import sys
+import threading
+from typing import Any
+
+#: Bytes of the longest request
+LONGEST = 1 << 20
+#: The standard streams and their modes, in the order of their descriptors
+STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
+
+
+def _received(given: socket.socket) -> dict[str, Any] | None:
+    """Return the next request in a process of its own, whose parent is that of this one; None at the end."""
+    while True:
+        data, descriptors, *_ = socket.recv_fds(given, LONGEST, len(STREAMS))
+        if not data:
+            return None
+        request: dict[str, Any] = json.loads(data)
+        for name in (request["module"], *request["needs"]):
+            importlib.import_module(name)
+        number, its_number = os.pipe()
+        if not (between := os.fork()):
+            if own := os.fork():
+                os.write(its_number, str(own).encode())
+                os._exit(0)
+            return {**request, "descriptors": descriptors}
+        # from here on its parent is that of this one
+        os.waitpid(between, 0)
+        given.send(os.read(number, LONGEST))
+        for descriptor in (*descriptors, number, its_number):
+            os.close(descriptor)
+
+
+def _become(request: dict[str, Any]) -> None:
+    """Have streams, folder, environment and words, as a new process has them."""
+    if request["session"]:
+        os.setsid()
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.close()  # its descriptor, too
+    for number, descriptor in zip(request["numbers"], request["descriptors"], strict=True):
+        os.dup2(descriptor, number)
+    os.closerange(3, 3 + 64)
+    for number, (name, mode) in enumerate(STREAMS.items()):
+        how = {"mode": mode, "closefd": False, "errors": "backslashreplace" if name == "stderr" else None}
+        stream = os.fdopen(number, **how) if number in request["numbers"] else None
+        for each in (name, f"__{name}__"):
+            setattr(sys, each, stream)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = request["words"]
+
+
+def _import() -> None:
+    """Import what commands import, but for packages that few need."""
+    commands = importlib.import_module("minicluster.commands")
+    for module in pkgutil.iter_modules(commands.__path__, f"{commands.__name__}."):
+        importlib.import_module(module.name)
+    # a process of its own copies what it changes, and the collector changes all that it sees
+    gc.collect()
+    gc.freeze()
+
+
+def _end(code: object) -> None:
+    """End as the interpreter does, but free nothing."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    os._exit(int(code or 0))
+
+
+def _serve(given: socket.socket) -> None:
+    _import()
+    if found := _received(given):
+        _become(found)
+        try:
+            sys.modules[found["module"]].main()
+        except SystemExit as end:
+            _end(end.code)
+        _end(0)
+
+
+if __name__ == "__main__":
+    sys.path = sys.argv[2:]
+    _serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,124 @@
+"""Python programs as processes that start in a tenth of the time: forks of one that has imported the package.
+
+They do what a new interpreter would do, but for its imports, and for the options and variables of Python itself.
+"""
+
+import ctypes
+import functools
+import inspect
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.clients import Done
+
+PR_SET_CHILD_SUBREAPER = 36
+#: Bytes, more than a command line and its environment have
+LONGEST = 1 << 20
+#: A test may have another one
+Popen = subprocess.Popen
+#: The pipes of a process as Popen names them: the child's end and ours of each, ours first for what it prints
+PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+SIGNATURE = inspect.signature(subprocess.Popen._execute_child)
+#: One thread at a time
+ASKING = threading.Lock()
+SERVER = Path(__file__).with_name("fork_server.py")
+
+
+class Server:
+    """The process that forks."""
+
+    def __init__(self) -> None:
+        self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
+        with its:
+            words = [sys.executable, SERVER, str(its.fileno()), *sys.path]
+            self._process = Popen(words, pass_fds=[its.fileno()], start_new_session=True)
+
+    def end(self) -> None:
+        """End it."""
+        self.socket.close()
+        self._process.wait()
+
+
+@functools.cache
+def server() -> Server:
+    """Return the one of this process."""
+    return Server()
+
+
+def end() -> None:
+    """End the server, if there is one."""
+    if server.cache_info().currsize:
+        server().end()
+        server.cache_clear()
+
+
+def _adopted(request: Mapping[str, Any], descriptors: Sequence[int]) -> int:
+    """Have a process forked, and become its parent, as of one that we had started."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    with ASKING:
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        try:
+            socket.send_fds(server().socket, [json.dumps(request).encode()], descriptors)
+            return int(server().socket.recv(LONGEST))
+        finally:
+            prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+class Forked(subprocess.Popen[Any]):
+    """A `minicluster` with some words; or another ``module`` that has a `main`.
+
+    Of its streams those in ``closed``, by descriptor, are closed; it finds other modules of ``needs`` imported.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        module: str = "minicluster.__main__",
+        closed: Sequence[int] = (),
+        needs: Sequence[str] = (),
+        **how: Any,
+    ) -> None:
+        self._module, self._closed, self._needs = module, closed, needs
+        super().__init__([module, *words], **how)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        """Wait for its end, and bring that about after an error."""
+        if kind:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+    def _execute_child(self, *words: Any) -> None:
+        """Replace the method that forks and executes."""
+        given = SIGNATURE.bind(self, *words).arguments
+        pipes = [given[name] for name in PIPES]
+        its = [number if pipe == -1 else pipe for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+        kept = {number: own for number, own in enumerate(its) if number not in self._closed}
+        request = {
+            "module": self._module,
+            "needs": self._needs,
+            "words": list(map(str, given["args"])),
+            "numbers": list(kept),
+            "folder": str(given["cwd"] or Path.cwd()),
+            "environment": dict(os.environ if given["env"] is None else given["env"]),
+            "session": given["start_new_session"],
+        }
+        self.pid = _adopted(request, list(kept.values()))
+        self._child_created = True
+        self._close_pipe_fds(*pipes)
+
+
+def forked(*words: str, stdin: str = "", **how: Any) -> Done:
+    """Run a `minicluster` to its end."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with Forked(words, text=True, **{**pipes, **how}) as process:
+        out, err = process.communicate(stdin, timeout=60)
+    return Done(process.returncode, out, err)
