@@ -129,8 +129,8 @@ test: setup tools ## run all tests that can run here, each with the Helm and the
 test-all: setup tools ## run them with both Helms and each shell
 	MINICLUSTER_TEST_TOOLS=built $(PYTEST) -n $(WORKERS) $(ARGS)
 
-unit: setup ## run the unit tests, and those of the pods' scripts: no Go, no Flux
-	$(PYTEST) -n $(WORKERS) tests/unit tests/scripts $(ARGS)
+unit: setup ## run the unit tests, and those of the pods' scripts, each with the shell whose turn it is: no Go, no Flux
+	$(PYTEST) -n $(WORKERS) --turns tests/unit tests/scripts $(ARGS)
 
 chart: setup $(CHART_TOOLS) ## run the chart's tests, with both Helms
 	$(PYTEST) tests/chart $(ARGS)

@@ -75,7 +75,7 @@ METADATA = (
     )
 )
 
-many = settings(suppress_health_check=list(HealthCheck), max_examples=100)
+any_speed = settings(suppress_health_check=list(HealthCheck))
 
 
 def one_line(call: Callable[[], object]) -> None:
@@ -87,7 +87,7 @@ def one_line(call: Callable[[], object]) -> None:
         assert len(str(error)) <= MESSAGE_CHARACTERS
 
 
-@many
+@any_speed
 @given(METADATA, SPECS | TEXT, TEXT)
 @example("{name: a, labels: [x]}", "{}", "~")
 @example("{name: a}", "[]", "~")
@@ -101,7 +101,7 @@ def test_any_minicluster_document_is_rendered_or_refused_in_one_line(
     one_line(lambda: postrender.render(text.encode(errors="surrogatepass"), SEED, allow_random=False))
 
 
-@many
+@any_speed
 @given(METADATA, SPECS | TEXT, st.sampled_from(["v1alpha1", "v1alpha2"]))
 def test_any_minicluster_of_flux_operator_is_converted_or_refused_in_one_line(
     metadata: str, values: str, version: str
@@ -110,7 +110,7 @@ def test_any_minicluster_of_flux_operator_is_converted_or_refused_in_one_line(
     one_line(lambda: convert(text.encode(errors="surrogatepass")))
 
 
-@many
+@any_speed
 @given(st.sampled_from(["{}", "{name: a}"]) | TEXT, TEXT, SPECS | TEXT)
 def test_any_manifest_is_read_or_refused_in_one_line(metadata: str, kind: str, values: str) -> None:
     text = f"apiVersion: v1\nkind: {kind}\nmetadata: {metadata}\nspec: {values}\n"
@@ -123,7 +123,7 @@ def test_any_manifest_is_read_or_refused_in_one_line(metadata: str, kind: str, v
     one_line(all_of_it)
 
 
-@many
+@any_speed
 @given(metadata=TEXT, frozen=TEXT)
 @example("{annotations: {minicluster/immutable: '['}}", "1")
 @example("~", "{}")
@@ -138,7 +138,7 @@ def test_any_manifest_in_the_output_folder_is_compared_or_refused_in_one_line(
     one_line(lambda: list(manifests.immutable_changes(new, folder)))
 
 
-@many
+@any_speed
 @given(st.binary(max_size=80) | TEXT.map(lambda text: text.encode(errors="surrogatepass")))
 def test_any_bytes_are_read_or_refused_in_one_line(data: bytes) -> None:
     for call in (
@@ -151,7 +151,7 @@ def test_any_bytes_are_read_or_refused_in_one_line(data: bytes) -> None:
         one_line(call)
 
 
-@many
+@any_speed
 @given(SPECS)
 def test_any_values_of_a_root_are_read_or_refused_in_one_line(values: str) -> None:
     def made() -> None:
@@ -175,7 +175,7 @@ PARAMETER = st.fixed_dictionaries(
 )
 
 
-@many
+@any_speed
 @given(st.lists(PARAMETER, max_size=3).map(json.dumps) | JSON.map(json.dumps) | st.text(max_size=10))
 @example('[{"name": "set", "map": {"a": "[[["}}]')
 @example('[{"name": "set", "map": {"a": "\\ud800"}}]')
@@ -192,14 +192,14 @@ def test_any_argo_cd_parameters_are_read_or_refused_in_one_line(parameters: str)
     one_line(lambda: argocd.release(environment, Path("/")))
 
 
-@many
+@any_speed
 @given(st.text(max_size=30) | st.sampled_from(["a[0-", "a[0-999999999999]", "a[5-1]", "[", "a[00-1]", "a[1-2"]))
 def test_any_text_as_a_hostlist_is_read_or_refused_in_one_line(text: str) -> None:
     one_line(lambda: list(hostlist.expand(text)))
     one_line(lambda: Address.parse(text, 1))
 
 
-@many
+@any_speed
 @given(st.text(max_size=30) | st.sampled_from([CERTIFICATE, CERTIFICATE * 2, CERTIFICATE[:-60]]))
 def test_any_text_as_a_certificate_is_read_or_refused_in_one_line(text: str) -> None:
     one_line(lambda: curve.keys(text))
