@@ -1,6 +1,7 @@
 """A simulated cluster that this process reads and writes itself, for a 30th of what a kubectl costs; a Helm for it."""
 
 import json
+import os
 import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import urllib3
+import warm
 from support import PACKAGE
 
 from tools.clients import Done, Helm, ProcessError
@@ -43,6 +45,11 @@ class QuickCluster(EmbeddedCluster):
     """An EmbeddedCluster, as its administrator."""
 
     _resources: Mapping[tuple[str, str], Resource] | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Prepare the cluster; its `minicluster` starts warm."""
+        super().__init__(*args, **options)
+        self.env["PATH"] = os.pathsep.join([str(warm.folder(PACKAGE.parent)), self.env["PATH"]])
 
     def get(self, *args: object) -> Any:
         """Return what `kubectl get` would: KINDS [NAME], and the namespace or selectors. Raises ProcessError."""
@@ -159,7 +166,10 @@ class QuickHelm(Helm):
         folder = self.home / "short-programs"
         if not folder.exists():
             _shorten_programs(folder / PACKAGE.name)
-        return {**super().environment, "PYTHONPATH": str(folder)}
+        prepared = {**super().environment, "PYTHONPATH": str(folder)}
+        if "PATH" in self.env:  # another version's programs
+            return prepared
+        return {**prepared, "PATH": os.pathsep.join([str(warm.folder(folder)), prepared["PATH"]])}
 
     def run(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Done:
         """Run Helm, whatever its exit code."""
