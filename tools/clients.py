@@ -76,7 +76,7 @@ def output(
     return done.out
 
 
-def until(found: Callable[[], T], seconds: float = WAIT_SECONDS, what: str = "", pause: float = 0.05) -> T:
+def until(condition: Callable[[], T], seconds: float = WAIT_SECONDS, what: str = "", pause: float = 0.05) -> T:
     """Ask again and again, and return the first true value; a ProcessError means "not yet".
 
     ``pause`` seconds are between two questions, and in a long wait an eighth of it: what is waited for needs the cores.
@@ -86,7 +86,7 @@ def until(found: Callable[[], T], seconds: float = WAIT_SECONDS, what: str = "",
     while True:
         why = ""
         try:
-            if value := found():
+            if value := condition():
                 return value
         except ProcessError as error:
             why = f": {error}"

@@ -28,8 +28,8 @@ LINE_COMMENT = re.compile(r"(?:#|//|--) ?")
 def first_comment(text: str) -> str:
     """Return the comment that a file begins with, without its marks."""
     text = BEFORE.sub("", text, count=1)
-    if found := TEMPLATE_COMMENT.match(text):
-        return found[1]
+    if match := TEMPLATE_COMMENT.match(text):
+        return match[1]
     return "\n".join(LINE_COMMENT.sub("", line, count=1) for line in takewhile(LINE_COMMENT.match, text.splitlines()))
 
 
@@ -45,8 +45,8 @@ def purpose(path: Path) -> str:
 
 def files(root: Path) -> list[Path]:
     """Return the files of the map, those of a folder before those of its subfolders."""
-    found = [sorted((root / folder).rglob("*"), key=lambda path: (path.parent, path.name)) for folder in FOLDERS]
-    return [path for paths in found for path in paths if path.suffix in SUFFIXES and path.is_file()]
+    sorted_paths = [sorted((root / folder).rglob("*"), key=lambda path: (path.parent, path.name)) for folder in FOLDERS]
+    return [path for paths in sorted_paths for path in paths if path.suffix in SUFFIXES and path.is_file()]
 
 
 def tables(root: Path) -> Iterator[str]:

@@ -34,10 +34,10 @@ QUEUEING = "kueue.x-k8s.io/v1beta2"
 def version() -> tuple[int, int]:
     """Return major and minor of the Kueue that runs. Raises ClusterError."""
     module = PIN if BIN.parent == KUEUE else KUEUE / "go.mod"
-    found = re.search(r"sigs\.k8s\.io/kueue v(\d+)\.(\d+)", module.read_text())
-    if not found:
+    match = re.search(r"sigs\.k8s\.io/kueue v(\d+)\.(\d+)", module.read_text())
+    if not match:
         raise ClusterError(f"{module} has no version of Kueue")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def missing() -> str:
@@ -83,8 +83,8 @@ def kueue(cluster: EmbeddedCluster, **settings: Any) -> Iterator[int]:
 
 
 def _served(cluster: KubernetesCluster) -> set[str]:
-    found = json.loads(cluster.kubectl("get", "--raw", f"/apis/{QUEUEING}"))
-    return {resource["name"] for resource in found["resources"]}
+    resources = json.loads(cluster.kubectl("get", "--raw", f"/apis/{QUEUEING}"))
+    return {resource["name"] for resource in resources["resources"]}
 
 
 def _write_files(folder: Path, server: Path, port: int, settings: Mapping[str, Any]) -> None:

@@ -29,8 +29,8 @@ def chromium() -> str | None:
 
 def recorded() -> dict[str, Any]:
     """Return the recorded run, as `Timeline.snapshot` does."""
-    found: dict[str, Any] = json.loads(RUN.read_text(encoding="ascii"))
-    return found
+    run: dict[str, Any] = json.loads(RUN.read_text(encoding="ascii"))
+    return run
 
 
 def main(folder: Path = IMAGES) -> None:

@@ -38,10 +38,10 @@ class PublishError(RuntimeError):
 
 def version(root: Path) -> str:
     """Return the version. Raises PublishError when the files differ."""
-    found = {file: VERSION.findall((root / file).read_text(encoding="utf-8")) for file in VERSIONED}
-    versions: set[str] = {text for texts in found.values() for text in texts}
-    if len(versions) != 1 or not all(found.values()):
-        raise PublishError(f"the versions differ: {found}: run `python tools/release.py set VERSION`")
+    by_file = {file: VERSION.findall((root / file).read_text(encoding="utf-8")) for file in VERSIONED}
+    versions: set[str] = {text for texts in by_file.values() for text in texts}
+    if len(versions) != 1 or not all(by_file.values()):
+        raise PublishError(f"the versions differ: {by_file}: run `python tools/release.py set VERSION`")
     return versions.pop()
 
 
@@ -50,8 +50,8 @@ def notes(root: Path, wanted: str) -> str:
     if version(root) != wanted:
         raise PublishError(f"the version is {version(root)}, not {wanted}: run `python tools/release.py set {wanted}`")
     changes = (root / CHANGELOG).read_text(encoding="utf-8")
-    found = re.search(rf"^## \[{re.escape(wanted)}\] - \d{{4}}-\d\d-\d\d\n", changes, re.MULTILINE)
-    text = _up_to_next(changes[found.end() :]) if found else ""
+    match = re.search(rf"^## \[{re.escape(wanted)}\] - \d{{4}}-\d\d-\d\d\n", changes, re.MULTILINE)
+    text = _up_to_next(changes[match.end() :]) if match else ""
     if not text:
         raise PublishError(f"{CHANGELOG} says nothing of {wanted}: run `python tools/release.py set {wanted}`")
     return text + "\n"

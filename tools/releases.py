@@ -100,24 +100,24 @@ class Release:
 
     def get(self, kind: str, name: str | None = None) -> dict[str, Any]:
         """Return an object, by default the one named as the release. Raises ProcessError."""
-        found: dict[str, Any] = self.cluster.get(kind, name or self.name, "--namespace", self.namespace)
-        return found
+        document: dict[str, Any] = self.cluster.get(kind, name or self.name, "--namespace", self.namespace)
+        return document
 
     def items(self, kinds: str = KINDS, *args: object) -> list[dict[str, Any]]:
         """Return the objects in the namespace, without those that every namespace has."""
-        found = self.cluster.get(kinds, "--namespace", self.namespace, *args)["items"]
+        listed = self.cluster.get(kinds, "--namespace", self.namespace, *args)["items"]
         given = (("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt"))
-        return [o for o in found if (o["kind"], o["metadata"]["name"]) not in given]
+        return [o for o in listed if (o["kind"], o["metadata"]["name"]) not in given]
 
     def objects(self) -> dict[tuple[str, str], dict[str, Any]]:
         """Return the chart's objects by kind and name, without the fields that the cluster writes."""
-        found = {(o["kind"], o["metadata"]["name"]): o for o in self.items("jobs,services,configmaps,secrets")}
-        for item in found.values():
+        by_name = {(o["kind"], o["metadata"]["name"]): o for o in self.items("jobs,services,configmaps,secrets")}
+        for item in by_name.values():
             item["metadata"].pop("managedFields", None)
             item.pop("status", None)
             if item["kind"] == "Job":
                 item["metadata"].pop("resourceVersion")
-        return {key: item for key, item in found.items() if not key[1].startswith("sh.helm.release")}
+        return {key: item for key, item in by_name.items() if not key[1].startswith("sh.helm.release")}
 
     def conditions(self) -> dict[str, dict[str, Any]]:
         """Return the Job's true conditions by type."""
@@ -131,9 +131,9 @@ class Release:
 
     def pods(self, index: int | None = None) -> list[dict[str, Any]]:
         """Return the cluster's pods, including those that have ended, by index and age."""
-        found = self.items("pods", f"--selector={JOB_NAME}={self.name}")
-        found.sort(key=lambda pod: (index_of(pod), pod["metadata"]["creationTimestamp"]))
-        return [pod for pod in found if index in (None, index_of(pod))]
+        listed = self.items("pods", f"--selector={JOB_NAME}={self.name}")
+        listed.sort(key=lambda pod: (index_of(pod), pod["metadata"]["creationTimestamp"]))
+        return [pod for pod in listed if index in (None, index_of(pod))]
 
     def live_pods(self) -> dict[int, dict[str, Any]]:
         """Return by index the pods that have neither failed nor been deleted."""
@@ -153,8 +153,8 @@ class Release:
 
     def pod(self, index: int) -> str:
         """Return the name of the pod of an index that runs and was not deleted; "" when there is none."""
-        found = [pod for pod in self.pods(index) if is_live(pod) and pod["status"]["phase"] == "Running"]
-        return str(found[-1]["metadata"]["name"]) if found else ""
+        running = [pod for pod in self.pods(index) if is_live(pod) and pod["status"]["phase"] == "Running"]
+        return str(running[-1]["metadata"]["name"]) if running else ""
 
     def evict(self, pod: str) -> None:
         """Evict a pod, as a drain of its node does."""
@@ -227,11 +227,11 @@ class FluxRelease(Release):
     def processes(self, index: int) -> list[int]:
         """Return the processes of a runner, by their ids on this machine; none where it runs on another one."""
         states = [one for pod in self.pods(index)[-1:] for one in pod["status"].get("containerStatuses", [])[:1]]
-        ids, found = [one["containerID"].rpartition("/")[2] for one in states], []
+        ids, pids = [one["containerID"].rpartition("/")[2] for one in states], []
         for file in Path("/proc").glob("[0-9]*/cgroup"):
             with suppress(OSError):  # it ended meanwhile
-                found += [int(file.parent.name) for one in ids if one in file.read_text()]
-        return found
+                pids += [int(file.parent.name) for one in ids if one in file.read_text()]
+        return pids
 
     def kill_container(self, index: int) -> None:
         """Kill all processes of a runner at once, as the kernel does with cgroup v2 when its memory is used up.

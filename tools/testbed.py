@@ -35,8 +35,8 @@ def kubernetes() -> KubernetesCluster:
 @cache
 def minor_version() -> int:
     """Return the N of the cluster's Kubernetes 1.N."""
-    found = json.loads(kubernetes().kubectl("version", "--output=json"))
-    return int(found["serverVersion"]["minor"].rstrip("+"))
+    versions = json.loads(kubernetes().kubectl("version", "--output=json"))
+    return int(versions["serverVersion"]["minor"].rstrip("+"))
 
 
 def release(namespace: str, values: Mapping[str, Any], home: Path, helm: str = "helm", name: str = NAME) -> FluxRelease:

@@ -32,8 +32,8 @@ class Variable(NamedTuple):
 def uses(text: str) -> tuple[set[str], set[str]]:
     """Return the variables that a script sets, and those that it reads."""
     text = COMMENT.sub("", text)
-    found = {name for match in SETS.finditer(text) for name in NAME.findall(match[0])}
-    return found, set(NAME.findall(SETS.sub("", text)))
+    names = {name for match in SETS.finditer(text) for name in NAME.findall(match[0])}
+    return names, set(NAME.findall(SETS.sub("", text)))
 
 
 def variables(package: Path) -> list[Variable]:

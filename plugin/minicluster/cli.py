@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from minicluster.console import streams
-from minicluster.console.terminal import wrong
+from minicluster.console.terminal import failure
 from minicluster.errors import END, Interrupted, MiniClusterError, OutputError, UsageError, one_line
 
 #: The variable by which a shell asks for completions, as click names it.
@@ -85,14 +85,14 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _say(text: str) -> None:
-    streams.say(wrong(text))
+    streams.say(failure(text))
 
 
 def _say_above(text: str) -> None:
     """Tell an error from within another plugin, which may be a chain of Helm 4, or helm diff, which runs any Helm."""
     from minicluster.release import caller  # noqa: PLC0415 - see the top
 
-    caller.find().say(wrong(text))
+    caller.find().say(failure(text))
 
 
 @contextmanager
@@ -132,13 +132,13 @@ def message(error: BaseException) -> str:
 
 def _origin(error: BaseException) -> str:
     """Return the file and line of this package that an error came from."""
-    found, trace = "an unknown line", error.__traceback__
+    place, trace = "an unknown line", error.__traceback__
     while trace:
         path = Path(trace.tb_frame.f_code.co_filename)
         if path.is_relative_to(Path(__file__).parent) and path.name != Path(__file__).name:
-            found = f"{path.name}:{trace.tb_lineno}"
+            place = f"{path.name}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return found
+    return place
 
 
 def tell_helm(text: str) -> int:
@@ -184,7 +184,7 @@ def completions(words: Sequence[str]) -> str:
     from minicluster.commands import group  # noqa: PLC0415
 
     *before, begin = words or [""]
-    found = ShellComplete(group, {}, "kubectl minicluster", COMPLETE).get_completions(before, begin)
-    plain = [f"{item.value}\t{one_line(item.help or '')}".rstrip() for item in found if item.type == "plain"]
-    directive = next((DIRECTIVES[item.type] for item in found if item.type in DIRECTIVES), NO_FILES_CODE)
+    completed = ShellComplete(group, {}, "kubectl minicluster", COMPLETE).get_completions(before, begin)
+    plain = [f"{item.value}\t{one_line(item.help or '')}".rstrip() for item in completed if item.type == "plain"]
+    directive = next((DIRECTIVES[item.type] for item in completed if item.type in DIRECTIVES), NO_FILES_CODE)
     return "".join(f"{line}\n" for line in (*plain, f":{directive}"))

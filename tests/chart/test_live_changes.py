@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from batch import Batch, case
-from minicluster.render import constants, kept
+from minicluster.render import constants, handover, kept
 from minicluster.render import upgrade as compared
 from support import Helm, by_name, deep, one
 
@@ -169,7 +169,7 @@ class Probe:
         except ProcessError as error:
             return {"error": str(error)}
         found, job = one(text, "Probe"), one(text, "Job")
-        stays = kept.load(found).get(("default", job["metadata"]["name"]))
+        stays = handover.live_jobs(found).get(("default", job["metadata"]["name"]))
         return {**found, "job": kept.as_kept(job, stays) if stays else job, "live": self.live(asked)}
 
 
@@ -207,7 +207,7 @@ def test_a_change_is_refused_or_made_in_place_or_by_a_new_job(probe: Ask, upgrad
 def test_a_refusal_says_what_the_version_or_the_pods_do_not_allow(probe: Ask, upgrade: Upgrade, hint: str) -> None:
     found = probe(upgrade)
     assert (found["change"], found["hint"]) == ("", hint)
-    installed = compared.load(found["handed"])
+    installed = handover.installed(found["handed"])
     assert installed
     assert installed.hint == hint
 
@@ -250,7 +250,7 @@ def test_a_group_whose_cluster_is_gone_stays_or_is_in_the_way(probe: Ask, upgrad
 @pytest.mark.parametrize("asked", SAME, ids=str)
 def test_chart_and_post_renderer_find_the_same_changes(probe: Ask, asked: dict[str, Any]) -> None:
     found = probe(Upgrade(asked))
-    installed = compared.load(found["handed"])
+    installed = handover.installed(found["handed"])
     assert installed
     changes = compared.changes(installed.was, installed.asked, dict(compared.flat(constants.default_values())))
     assert sorted(json.loads(found["changes"])) == [path for path, _, _ in changes]

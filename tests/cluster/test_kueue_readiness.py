@@ -11,8 +11,8 @@ from minicluster.cluster.kueue import WORKLOADS, true_conditions
 from placement import Lacking
 from queued import CPU, ELASTIC, beside, new_release, queued_helm, status
 from quick import QuickCluster
+from scaled_job import ScaledJob
 from simulated import end
-from sized import SizedJob
 from state import Nodes
 from support import Helm
 
@@ -112,7 +112,7 @@ def test_kueue_suspends_all_pods_because_of_one_and_status_says_so_before_and_af
     assert re.fullmatch(before, problem(release, monkeypatch))
 
 
-def decide(job: SizedJob, ready: set[int], requested: int, now: float) -> int:
+def decide(job: ScaledJob, ready: set[int], requested: int, now: float) -> int:
     """Return the size that the agent wants, with brokers in Flux that have no jobs, and make it so."""
     job.job = job.kube.get_job()
     job.count(job.lacks(), ready, now)
@@ -120,7 +120,7 @@ def decide(job: SizedJob, ready: set[int], requested: int, now: float) -> int:
     size = job.decide(Snapshot(now, job.size, nodes, requested=requested)).size
     if size != job.size:
         resize(job.kube, size)
-        job.placement.give_up(now, size)  # as `SizedJob.resize` does
+        job.placement.give_up(now, size)  # as `ScaledJob.resize` does
     return size
 
 
@@ -132,7 +132,7 @@ def test_an_agent_that_gives_up_a_pod_without_a_place_keeps_the_others(
     release.install(size=3, kueue=ELASTIC, autoscaling={"enabled": True})
     uids = release.running(3)
     release.cluster.wait("the readiness", lambda: is_ready(release))
-    job = SizedJob("", range(8), 0, agent(release, tmp_path), Policy(1, 8, 0, 60, give_up=2))
+    job = ScaledJob("", range(8), 0, agent(release, tmp_path), Policy(1, 8, 0, 60, give_up=2))
     assert decide(job, {0, 1, 2}, 3, 0) == 3
     lose(release, 1)
     release.cluster.wait("the loss", lambda: job.lacks() == Lacking(0, {1}))

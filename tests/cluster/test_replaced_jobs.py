@@ -11,7 +11,7 @@ import pytest
 from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle import replace as replacing
-from minicluster.lifecycle.replace import Asked, replace
+from minicluster.lifecycle.replace import ReplaceOptions, replace
 from minicluster.lifecycle.settling import HeldQueue
 from minicluster.release import revisions
 from support import BIN, Helm
@@ -50,7 +50,9 @@ def change(connected: Helm, release: Release, asked: list[str], monkeypatch: pyt
 
     def change(options: Sequence[str] = NEW, timeout: float = 60.0) -> list[str]:
         said: list[str] = []
-        replace(Kubernetes(namespace=release.namespace), release.name, Asked(options, None, timeout), said.append)
+        replace(
+            Kubernetes(namespace=release.namespace), release.name, ReplaceOptions(options, None, timeout), said.append
+        )
         return said
 
     return change

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from broker_clusters import Cluster, Make
 from failures import FAILURES, matches
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
 from minicluster.status.document import document
@@ -79,7 +79,7 @@ def test_status_names_the_nodes_that_do_not_join(make: Make) -> None:
 
     flux = until(answer, what="the lead's broker")
     # Kubernetes says that both pods run, since four minutes
-    found = Found("demo", read_pods({"items": [pod(0, STARTS), pod(1)]}), read_job(job(size=2)))
+    found = LiveCluster("demo", read_pods({"items": [pod(0, STARTS), pod(1)]}), read_job(job(size=2)))
     shown = document(snapshot(found, NOW, lambda _: json.dumps([SETTINGS, flux])))
     assert f"{shown['state']}: {shown['why']}" == FAILURES["quorum never"].status
     # Flux says it after a minute

@@ -59,7 +59,7 @@ def steps(cluster: Cluster) -> int:
 def test_flux_has_no_directories_of_jobs_that_it_has_forgotten(make: Make) -> None:
     cluster = make(QUIET)
     edit(cluster, "recorder.py", "PURGE_JOBS, LEFTOVER_JOBS = 100, 500", "PURGE_JOBS, LEFTOVER_JOBS = 100, 1")
-    edit(cluster, "leftovers.py", "NEW_SECONDS = 60.0", "NEW_SECONDS = 1.0")
+    edit(cluster, "kvs_cleanup.py", "NEW_SECONDS = 60.0", "NEW_SECONDS = 1.0")
     cluster.keep_jobs(KEPT).start().wait_for_ready()
     held = cluster.lead.flux("submit", "--urgency=hold", "echo", "held").strip()
     # each job has a time of its own

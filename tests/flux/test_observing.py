@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from minicluster.lead.program import BOOT, first_line
 from minicluster.picture.feed import Reader
-from minicluster.picture.jobbook import shown
+from minicluster.picture.job_history import shown
 from minicluster.picture.timeline import Timeline
 from minicluster.pod import programs
 

@@ -63,7 +63,7 @@ case $verb in
   R) echo '{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-3"}}]}}' ;;
   python)
     case ${1##*/} in
-      -m | remains.py) exec "$python" "$@" ;;
+      -m | orphans.py) exec "$python" "$@" ;;
     esac
     ;;
   # it answers while a broker listens

@@ -124,7 +124,7 @@ def test_work_with_a_kept_queue_runs_again_in_the_same_pod_and_counts(make: Make
 
 def test_work_that_ended_just_before_its_broker_died_counts(make: Make) -> None:
     pod = make(CLAIM, {"command": "sleep 600"})
-    pod.play("python remains.py", f"echo 0 >{pod.run_folder}/exit-code")
+    pod.play("python orphans.py", f"echo 0 >{pod.run_folder}/exit-code")
     process = pod.start()
     kill_broker(pod)
     assert (process.wait(), starts(pod)) == (0, 1)
@@ -190,7 +190,7 @@ def test_a_broker_that_does_not_start_the_first_time_fails_the_lead(make: Make) 
 
 def test_a_lead_whose_leftovers_do_not_end_is_replaced(make: Make) -> None:
     pod = make(QUIET)
-    pod.play("python remains.py", "exit 1")
+    pod.play("python orphans.py", "exit 1")
     process = pod.start()
     kill_broker(pod)
     assert (process.wait(), process.log) == (RETRY, AGAIN + REPLACED)
@@ -198,7 +198,7 @@ def test_a_lead_whose_leftovers_do_not_end_is_replaced(make: Make) -> None:
 
 def test_a_lead_that_is_told_to_stop_while_its_broker_comes_back_starts_none(make: Make) -> None:
     pod = make(QUIET)
-    pod.play("python remains.py", f": >{pod.root}/asked; exec sleep 600")
+    pod.play("python orphans.py", f": >{pod.root}/asked; exec sleep 600")
     process = pod.start()
     kill_broker(pod)
     until((pod.root / "asked").exists)

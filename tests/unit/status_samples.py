@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
@@ -184,7 +184,7 @@ def show(found_job: Any, pods: list[Any], answer: Any, groups: Sequence[GroupNod
     """
     job = read_job(found_job) if found_job else None
     by_index = read_pods({"items": pods})
-    known = state_without_flux(Found("mini", by_index, job), NOW)
+    known = state_without_flux(LiveCluster("mini", by_index, job), NOW)
     assert (known is None) == (answer is not None)
     state, why = known or ("", "")
     given = None

@@ -13,7 +13,7 @@ from minicluster import commands
 from minicluster.commands import group
 from minicluster.console import pasted, streams
 from minicluster.console.pasted import ELSEWHERE, PASTED_COMMAND, Where, complete, completed
-from minicluster.console.terminal import Step, reworded
+from minicluster.console.terminal import Progress, reworded
 from support import front_door
 
 PACKAGE = Path(pasted.__file__).parent.parent
@@ -132,9 +132,9 @@ def test_a_plugin_of_kubectl_names_itself() -> None:
 
 
 def test_other_words_keep_what_a_line_is() -> None:
-    step = Step("a", "phase", is_quiet=True)
+    step = Progress("a", "phase", is_quiet=True)
     other = reworded(step, "b")
-    assert (other, type(other), vars(other)) == ("b", Step, vars(step))
+    assert (other, type(other), vars(other)) == ("b", Progress, vars(step))
     assert reworded("a", "b") == "b"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from minicluster.console import streams
-from minicluster.console.terminal import Share, Step, Told, clock
+from minicluster.console.terminal import Progress, Share, StyledText, clock
 from screens import Seen, look
 
 HOSTILE = "a [bold red]b[/] :smile: \x1b[31mc\x07\r\nd [/nothing"
@@ -19,7 +19,7 @@ def script(tmp_path: Path, text: str, columns: int = 80, **env: str) -> Seen:
     path = tmp_path / "script.py"
     begin = (
         "import time\nfrom minicluster.console import streams\n"
-        "from minicluster.console.terminal import Share, Step, well, wrong\n"
+        "from minicluster.console.terminal import Progress, Share, failure, ok\n"
         "say = streams.say\n"
     )
     path.write_text(begin + text)
@@ -33,12 +33,12 @@ def test_a_wait_has_one_line_which_is_gone_at_its_end(tmp_path: Path) -> None:
 say("installed mini")
 with streams.waiting():
     for n in (1, 2, 4):
-        say(Step(f"mini: Starting: {n} of 4", "Starting"))
+        say(Progress(f"mini: Starting: {n} of 4", "Starting"))
         time.sleep(0.1)
     say("a line above")
-    say(Step("mini: Running", "Running", is_quiet=True))
+    say(Progress("mini: Running", "Running", is_quiet=True))
     time.sleep(1.5)
-say(well("mini has ended"))
+say(ok("mini has ended"))
 """,
     )
     assert seen.last == ["minicluster: installed mini", "minicluster: a line above", "minicluster: mini has ended"]
@@ -61,8 +61,8 @@ def test_a_share_has_a_bar_and_the_time_that_is_left(tmp_path: Path) -> None:
         tmp_path,
         """
 with streams.waiting():
-    say(Step("copying", "", Share(1, 4)))
-    say(Step("copying", "", Share(2, 4, time.monotonic() + 61.5)))
+    say(Progress("copying", "", Share(1, 4)))
+    say(Progress("copying", "", Share(2, 4, time.monotonic() + 61.5)))
 """,
     )
     assert seen.last == []
@@ -76,12 +76,12 @@ def test_output_comes_where_the_line_of_the_wait_was(tmp_path: Path) -> None:
         tmp_path,
         """
 with streams.waiting():
-    say(Step("mini: Starting", "Starting"))
+    say(Progress("mini: Starting", "Starting"))
     streams.write(b"one\\ntwo")
-    say(Step("mini: Starting again", "Starting"))
+    say(Progress("mini: Starting again", "Starting"))
     streams.write(b"three\\n")
     streams.write(b"")
-say(wrong("no"))
+say(failure("no"))
 """,
     )
     assert seen.last == ["one", "two", "three", "minicluster: no"]
@@ -91,7 +91,7 @@ say(wrong("no"))
 
 def test_a_long_reason_is_shown_whole_and_goes_away_whole(tmp_path: Path) -> None:
     why = "a reason of many words " * 8
-    seen = script(tmp_path, f"with streams.waiting():\n    say(Step({why!r}))\nsay('end')", columns=60)
+    seen = script(tmp_path, f"with streams.waiting():\n    say(Progress({why!r}))\nsay('end')", columns=60)
     assert seen.last == ["minicluster: end"]
     widest = max(seen.screens, key=len)
     # the clock is beside the first of its lines
@@ -99,7 +99,8 @@ def test_a_long_reason_is_shown_whole_and_goes_away_whole(tmp_path: Path) -> Non
 
 
 def test_a_program_that_reads_the_output_has_the_terminal_for_itself(tmp_path: Path) -> None:
-    text = "with streams.waiting():\n    say(Step('x'))\n    say(Step('y', is_quiet=True))\n    streams.write(b'z')"
+    waits = "with streams.waiting():\n    say(Progress('x'))\n    say(Progress('y', is_quiet=True))\n"
+    text = f"{waits}    streams.write(b'z')"
     path = tmp_path / "script.py"
     path.write_text(f"{IMPORTS}{text}")
     seen = look(["sh", "-c", f"{sys.executable} {path} | cat"], os.environ)
@@ -112,7 +113,7 @@ def test_a_program_that_reads_the_output_has_the_terminal_for_itself(tmp_path: P
 
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}], ids=str)
 def test_a_terminal_that_wants_no_colours_has_none(tmp_path: Path, env: dict[str, str]) -> None:
-    text = "with streams.waiting():\n    say(Step('x'))\n    say(Step('y', is_quiet=True))\nsay(wrong('no'))"
+    text = "with streams.waiting():\n    say(Progress('x'))\n    say(Progress('y', is_quiet=True))\nsay(failure('no'))"
     path = tmp_path / "script.py"
     path.write_text(f"{IMPORTS}{text}")
     words = ["env", *(f"{key}={value}" for key, value in env.items()), sys.executable, str(path)]
@@ -125,7 +126,7 @@ def test_a_terminal_that_wants_no_colours_has_none(tmp_path: Path, env: dict[str
 
 
 def test_texts_from_outside_are_neither_markup_nor_control_characters(tmp_path: Path) -> None:
-    text = f"with streams.waiting():\n    say(Step({HOSTILE!r}))\nsay({HOSTILE!r})\nsay(wrong({HOSTILE!r}))"
+    text = f"with streams.waiting():\n    say(Progress({HOSTILE!r}))\nsay({HOSTILE!r})\nsay(failure({HOSTILE!r}))"
     seen = script(tmp_path, text)
     assert seen.last == [f"minicluster: {SHOWN}"] * 2
     assert next(shown for shown in seen.screens if shown) == [f"{SHOWN} 0:00"]
@@ -135,9 +136,9 @@ def test_texts_from_outside_are_neither_markup_nor_control_characters(tmp_path: 
 
 def test_without_a_terminal_each_step_is_a_line_and_a_quiet_one_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     with streams.waiting():
-        streams.say(Step(HOSTILE, "x", Share(1, 2)))
-        streams.say(Step("quiet", is_quiet=True))
-        streams.say(Told("wrong", "wrong"))
+        streams.say(Progress(HOSTILE, "x", Share(1, 2)))
+        streams.say(Progress("quiet", is_quiet=True))
+        streams.say(StyledText("wrong", "wrong"))
     name = streams.program()
     assert capsys.readouterr().err == f"{name}: {SHOWN}\n{name}: wrong\n"
 
@@ -145,8 +146,8 @@ def test_without_a_terminal_each_step_is_a_line_and_a_quiet_one_is_none(capsys: 
 def test_a_program_hears_no_quiet_steps() -> None:
     heard: list[str] = []
     for say in (streams.aloud(heard.append), streams.aloud(None)):
-        say(Step("one"))
-        say(Step("two", is_quiet=True))
+        say(Progress("one"))
+        say(Progress("two", is_quiet=True))
         say("three")
     assert heard == ["one", "three"]
 

@@ -104,8 +104,8 @@ def main() -> int:
         login.begin()
         with client(release, login, asked) as chaos:
             chaos.go(asked)
-            found = chaos.told()
-        counts, faults = verdict(found, starts(release), may_lose=asked.no_state)
+            outcome = chaos.told()
+        counts, faults = verdict(outcome, starts(release), may_lose=asked.no_state)
         seen: dict[str, Any] = {
             "seconds": round(time.monotonic() - begin),
             "troubles": dict(chaos.done),

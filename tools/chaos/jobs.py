@@ -43,8 +43,8 @@ class Jobs:
 
     def known(self) -> dict[str, Ended]:
         """Return the jobs that `minicluster jobs` knows: also those that Flux has forgotten."""
-        found = records(self.release, self.count * 2)
-        return {row["name"]: Ended(row["result"], row["t_run"] is not None) for row in found}
+        kept = records(self.release, self.count * 2)
+        return {row["name"]: Ended(row["result"], row["t_run"] is not None) for row in kept}
 
     def eat(self) -> str:
         """Run a job that takes all memory of its node; return what ended it."""
@@ -63,7 +63,7 @@ def records(release: FluxRelease, count: int) -> list[dict[str, Any]]:
 
 def starts(release: FluxRelease) -> dict[str, list[float]]:
     """Return when jobs started, as they noted it."""
-    found: dict[str, list[float]] = {}
+    by_job: dict[str, list[float]] = {}
     for name, moment in (line.split() for line in release.exec(0, "cat", NOTES).splitlines()):
-        found.setdefault(name, []).append(float(moment))
-    return found
+        by_job.setdefault(name, []).append(float(moment))
+    return by_job

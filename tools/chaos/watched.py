@@ -37,10 +37,10 @@ class Watched:
         """Return whether the lead takes jobs."""
         return bool(self.release.flux(0, "queue", "status"))
 
-    def wait(self, found: Callable[[], bool]) -> None:
+    def wait(self, is_met: Callable[[], bool]) -> None:
         """Wait until found() is true. Raises OverError when the Job ends, and when it takes too long."""
         end = time.monotonic() + SETTLE_SECONDS
-        while not found():
+        while not is_met():
             for kind, condition in self.release.conditions().items():
                 if kind != "Suspended":
                     raise OverError(f"the Job is {kind}: {condition.get('message')}")

@@ -88,8 +88,8 @@ def remove(jobs: Jobs, wanted: Wanted, name: str) -> str:
 
     Raises ReplaceError, also when the work of ``name`` ends well meanwhile: the new Job would run it again.
     """
-    found = {name: jobs.get(name) for name in wanted}
-    live = {name: job for name, job in found.items() if job}
+    present = {name: jobs.get(name) for name in wanted}
+    live = {name: job for name, job in present.items() if job}
     if not live:
         return "no Job is there"
     if takes(live, wanted):
@@ -195,8 +195,8 @@ def _troubles(pod: Mapping[str, Any]) -> list[str]:
     status = pod["status"]
     containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
     states = [container["state"].get("waiting", {}) for container in containers]
-    found = [state for state in states if state.get("reason", STARTING[0]) not in STARTING]
-    return [" ".join(f"{state['reason']}: {state.get('message', '')}".split()) for state in found]
+    troubles = [state for state in states if state.get("reason", STARTING[0]) not in STARTING]
+    return [" ".join(f"{state['reason']}: {state.get('message', '')}".split()) for state in troubles]
 
 
 def run(jobs: Jobs, action: str, plan: Mapping[str, Any], pod: str) -> str:

@@ -62,8 +62,8 @@ class Jobs:
 
     def leads(self, name: str) -> list[dict[str, Any]]:
         """Return the pods of index 0 of a Job. Raises ReplaceError."""
-        found = self._call("GET", f"{self.pods}?labelSelector={JOB_NAME}%3D{name}") or {"items": []}
-        return [pod for pod in found["items"] if annotations_of(pod).get(INDEX) == "0"]
+        pods = self._call("GET", f"{self.pods}?labelSelector={JOB_NAME}%3D{name}") or {"items": []}
+        return [pod for pod in pods["items"] if annotations_of(pod).get(INDEX) == "0"]
 
     def refusal(self, made: dict[str, Any]) -> str:
         """Return why the API server would refuse a new object; "" when it would take it. Raises ReplaceError."""
@@ -76,8 +76,8 @@ class Jobs:
 
     def others(self, pod: str) -> list[str]:
         """Return the containers of a hook's pod that somebody added beside its own one. Raises ReplaceError."""
-        found = self._call("GET", f"{self.pods}/{pod}") or {"spec": {"containers": []}}
-        return [container["name"] for container in found["spec"]["containers"] if container["name"] != OWN]
+        live_pod = self._call("GET", f"{self.pods}/{pod}") or {"spec": {"containers": []}}
+        return [container["name"] for container in live_pod["spec"]["containers"] if container["name"] != OWN]
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         """Call the API server until it answers; return None for a Job that is gone, or another one now."""

@@ -21,7 +21,7 @@ from minicluster.kube.port import KubePort
 from minicluster.lead.ask import Conversation, talk
 from minicluster.render.model import MiniClusterModel
 from minicluster.status.lookup import Cluster
-from minicluster.status.telling import describe, ended, see
+from minicluster.status.reporter import describe, ended, see
 
 #: Seconds until the next attempt at most; seconds until the root's Job is read again
 MOST_RETRY_SECONDS, JOB_SECONDS = 10.0, 30.0

@@ -15,8 +15,8 @@ from minicluster.console import streams
 from minicluster.console.signals import handled, join
 from minicluster.errors import BurstError
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.render.burst_spec import BurstSpec, problems
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.wanted import Wanted, problems
 
 #: Signals that end it; the second one ends it at once.
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -27,7 +27,7 @@ class FollowRequest(NamedTuple):
 
     root: MiniClusterModel
     kubernetes: Kubernetes  #: of the root
-    bursts: Sequence[tuple[Wanted, Kubernetes]]  #: each with the place where it runs; the preferred ones first
+    bursts: Sequence[tuple[BurstSpec, Kubernetes]]  #: each with the place where it runs; the preferred ones first
     how: How
     backlog: float  #: seconds
     idle: float
@@ -36,17 +36,17 @@ class FollowRequest(NamedTuple):
 def check(request: FollowRequest) -> list[tuple[BurstRequest, BurstLimits]]:
     """Return the bursts and their limits. Raises BurstError if they are impossible."""
     _check_contexts([request.kubernetes, *(target for _, target in request.bursts)])
-    found = []
+    troubles = []
     for wanted, target in request.bursts:
         burst = plan.find(request.root, wanted.name)
         if not burst.is_release:
             raise BurstError(f"{wanted.name} is of flux.bursting.hostlist: no release can follow the queue there")
         policy = BurstLimits(wanted.min, wanted.most(burst.size), request.backlog, request.idle)
-        found.append((BurstRequest(request.root, request.kubernetes, burst, target), policy))
-    registered = {one.burst.name: one.burst.size for one, _ in found}
+        troubles.append((BurstRequest(request.root, request.kubernetes, burst, target), policy))
+    registered = {one.burst.name: one.burst.size for one, _ in troubles}
     for problem in problems([wanted for wanted, _ in request.bursts], registered):
         raise BurstError(f"there is {problem}")
-    return found
+    return troubles
 
 
 def _check_contexts(places: Sequence[Kubernetes]) -> None:
@@ -63,11 +63,11 @@ def _check_contexts(places: Sequence[Kubernetes]) -> None:
 
 def follow(request: FollowRequest) -> None:
     """Let the bursts follow the queue until a signal comes. Raises MiniClusterError when the root has ended."""
-    found = check(request)
-    offers = {one.burst.name: Offer(one.burst.first, one.burst.size) for one, _ in found}
+    troubles = check(request)
+    offers = {one.burst.name: Offer(one.burst.first, one.burst.size) for one, _ in troubles}
     demand = Demand(request.root, request.kubernetes, offers)
-    followers = [Follower(one, policy, request.how, demand) for one, policy in found]
-    for one, policy in found:
+    followers = [Follower(one, policy, request.how, demand) for one, policy in troubles]
+    for one, policy in troubles:
         streams.say(f"{one.burst.name} follows the queue in {one.target}: {policy.min} to {policy.max} hosts")
 
     def end(*_: Any) -> None:

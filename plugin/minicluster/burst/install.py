@@ -15,7 +15,7 @@ from minicluster.cluster.pods import read_pod
 from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
 from minicluster.console import lines, streams
-from minicluster.console.terminal import Share, Step, well
+from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import BurstError, ToolError
 from minicluster.flux.idset import parse_idset
 from minicluster.kube.kubectl import Kubernetes
@@ -98,7 +98,7 @@ def wait(request: BurstRequest, size: int, seconds: float) -> None:
             f"{len(missing)} of {size} hosts of {burst.name} have not joined {root} within {seconds:g} s, such as rank "
             f"{first}: {problem(target, burst.name, first - burst.first)}"
         )
-    streams.say(well(f"{burst.name} has joined: {size} of {burst.size} hosts, ranks {burst.ranks(size)}"))
+    streams.say(ok(f"{burst.name} has joined: {size} of {burst.size} hosts, ranks {burst.ranks(size)}"))
 
 
 def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
@@ -109,7 +109,7 @@ def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
     def joined() -> bool:
         there = len(wanted & request.online())
         text = f"{name}: {there} of {len(wanted)} hosts have joined {root}"
-        streams.say(Step(text, share=Share(there, len(wanted)), is_quiet=True))
+        streams.say(Progress(text, share=Share(there, len(wanted)), is_quiet=True))
         if there == len(wanted):
             return True
         pods = [read_pod(pod) for pod in target.pods(name)]
@@ -136,8 +136,8 @@ def _joined(request: BurstRequest, wanted: set[int]) -> Callable[[], bool]:
 
 def _version(text: str) -> list[str]:
     """Return the version of Flux as its parts; brokers of the same first two join each other."""
-    found = re.search(r"commands:\s+(\S+)", text)
-    return (found[1] if found else text.strip()).split(".")
+    match = re.search(r"commands:\s+(\S+)", text)
+    return (match[1] if match else text.strip()).split(".")
 
 
 def problem(target: Kubernetes, name: str, index: int) -> str:
@@ -164,7 +164,7 @@ def remove(request: BurstRequest, seconds: float) -> None:
     request.drain(ranks, f"{name} is being removed")
     streams.say(f"drained ranks {ranks} of {request.root.name}: waiting for the jobs that run there")
     with streams.waiting():
-        streams.say(Step(f"{name}: its jobs end", is_quiet=True))
+        streams.say(Progress(f"{name}: its jobs end", is_quiet=True))
         is_free = until(lambda: not request.busy(), seconds)
     if not is_free:
         raise BurstError(
@@ -197,9 +197,9 @@ def _check_release(target: Kubernetes, name: str) -> None:
         ) from None
 
 
-def until(found: Callable[[], T], seconds: float) -> T:
+def until(condition: Callable[[], T], seconds: float) -> T:
     """Ask each second; return the first true value, or the last value when the seconds are over."""
     end = time.monotonic() + seconds
-    while not (value := found()) and time.monotonic() < end:
+    while not (value := condition()) and time.monotonic() < end:
         time.sleep(1)
     return value

@@ -132,9 +132,9 @@ def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) ->
 def _in_table(group: NodeGroup) -> dict[str, Any]:
     """Return what a burst has to know of a group of its root: the hosts, and their part of R."""
     runner, properties = group.cluster.runner, [name for name in group.properties if name != group.name]
-    found: dict[str, Any] = {"name": group.name, "maxSize": group.max_size}
-    found |= {"cores": resources.cores(runner), "gpus": resources.gpus(runner)}
-    return found | ({"properties": properties} if properties else {})
+    row: dict[str, Any] = {"name": group.name, "maxSize": group.max_size}
+    row |= {"cores": resources.cores(runner), "gpus": resources.gpus(runner)}
+    return row | ({"properties": properties} if properties else {})
 
 
 def values_file(burst: Burst, made: Mapping[str, Any], secret_file: str) -> str:
@@ -160,22 +160,22 @@ def _worker(runner: Mapping[str, Any]) -> dict[str, Any]:
 
 def needs(made: Mapping[str, Any]) -> list[str]:
     """Return the objects that must exist in the burst's namespace before its pods can run, but for the certificate."""
-    pod, flux, found = made.get("pod", {}), made.get("flux", {}), []
+    pod, flux, names = made.get("pod", {}), made.get("flux", {}), []
     for container in made.get("containers", []):
         for volume in container.get("volumes", {}).values():
             kinds = {"claimName": "PersistentVolumeClaim", "secretName": "Secret", "configMapName": "ConfigMap"}
-            found += [f"{kind} {volume[key]}" for key, kind in kinds.items() if volume.get(key)]
-        found += [f"Secret {reference['name']}" for reference in container.get("secrets", {}).values()]
-        found += [f"Secret {container['imagePullSecret']}"] if container.get("imagePullSecret") else []
+            names += [f"{kind} {volume[key]}" for key, kind in kinds.items() if volume.get(key)]
+        names += [f"Secret {reference['name']}" for reference in container.get("secrets", {}).values()]
+        names += [f"Secret {container['imagePullSecret']}"] if container.get("imagePullSecret") else []
     for claim in pod.get("resourceClaims", []):
         kinds = {"resourceClaimName": "ResourceClaim", "resourceClaimTemplateName": "ResourceClaimTemplate"}
-        found += [f"{kind} {claim[key]}" for key, kind in kinds.items() if claim.get(key)]
-    found += [f"Secret {name}" for name in pod.get("imagePullSecrets", [])]
-    found += [f"Secret {flux['mungeSecret']}"] if flux.get("mungeSecret") else []
+        names += [f"{kind} {claim[key]}" for key, kind in kinds.items() if claim.get(key)]
+    names += [f"Secret {name}" for name in pod.get("imagePullSecrets", [])]
+    names += [f"Secret {flux['mungeSecret']}"] if flux.get("mungeSecret") else []
     pull_secret = flux.get("container", {}).get("imagePullSecret")
-    found += [f"Secret {pull_secret}"] if pull_secret else []
-    found += [f"ServiceAccount {pod['serviceAccountName']}"] if pod.get("serviceAccountName") else []
-    return sorted(set(found))
+    names += [f"Secret {pull_secret}"] if pull_secret else []
+    names += [f"ServiceAccount {pod['serviceAccountName']}"] if pod.get("serviceAccountName") else []
+    return sorted(set(names))
 
 
 def drained(drains: Iterable[str], reason: str) -> list[int]:

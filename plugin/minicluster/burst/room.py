@@ -38,8 +38,8 @@ class RootJob(NamedTuple):
 def root_jobs(root: MiniClusterModel) -> list[RootJob]:
     """Return the Jobs of a root, in the order in which its autoscaler lets them grow."""
     own, *others = (ranks for ranks, _ in ranked(root))
-    found = [RootJob(root.name, own, int(root.autoscaling.get("max", 0)))]
+    root_pools = [RootJob(root.name, own, int(root.autoscaling.get("max", 0)))]
     for group, ranks in zip(root.groups, others, strict=False):
         limits = group.autoscaling
-        found.append(RootJob(f"{root.name}-{group.name}", ranks, limits.get("max", 0), limits.get("priority", 0)))
-    return sorted(found, key=lambda job: -job.priority)
+        root_pools.append(RootJob(f"{root.name}-{group.name}", ranks, limits.get("max", 0), limits.get("priority", 0)))
+    return sorted(root_pools, key=lambda job: -job.priority)

@@ -13,7 +13,7 @@ from minicluster.burst.plan import Burst
 from minicluster.cluster.groups import registered
 from minicluster.cluster.pods import read_pod
 from minicluster.console import lines, streams
-from minicluster.console.terminal import Told
+from minicluster.console.terminal import StyledText
 from minicluster.documents import yamlio
 from minicluster.errors import BurstError, KubernetesError, ToolError
 from minicluster.flux.idset import parse_idset, to_idset
@@ -63,14 +63,14 @@ class BurstRequest:
 
     def undrain(self, reason: str, indexes: range) -> None:
         """Undrain the hosts whose drain has a reason that begins with ``reason``, so that jobs run there again."""
-        found = self._drained(reason, indexes)
+        drained = self._drained(reason, indexes)
         try:
-            if found:
+            if drained:
                 # Flux has `undrain --update`, which skips hosts that are not drained, only since 0.81
-                self.flux("resource", "undrain", to_idset(found))
+                self.flux("resource", "undrain", to_idset(drained))
         except ToolError:
             # somebody undrained one of them meanwhile
-            if self._drained(reason, indexes) == found:
+            if self._drained(reason, indexes) == drained:
                 raise
             self.undrain(reason, indexes)
 
@@ -91,30 +91,30 @@ def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniClus
 
     Raises BurstError when the release can't be read, SpecError for values that are not a MiniCluster's.
     """
-    found = _release_values(release, kubernetes) if values is None else parse_values(values)
-    name = str(found.get("nameOverride") or release)
-    groups = found.get("groups") or []
-    if values is None and not all(each.get("maxSize") for each in (found, *groups)):
+    root = _release_values(release, kubernetes) if values is None else parse_values(values)
+    name = str(root.get("nameOverride") or release)
+    groups = root.get("groups") or []
+    if values is None and not all(each.get("maxSize") for each in (root, *groups)):
         # an unset maxSize is the size at the install, which may have changed since
         annotations = kubernetes.get("job", name).get("metadata", {}).get("annotations", {})
         installed = json.loads(annotations.get(IMMUTABLE, "{}"))
-        found["maxSize"] = int(found.get("maxSize") or installed.get("maxSize") or 0) or None
+        root["maxSize"] = int(root.get("maxSize") or installed.get("maxSize") or 0) or None
         sizes = registered(installed)
-        found["groups"] = [{**group, "maxSize": group.get("maxSize") or sizes.get(group["name"])} for group in groups]
-    return load({"metadata": {"name": name, "namespace": kubernetes.namespace}, "spec": found})
+        root["groups"] = [{**group, "maxSize": group.get("maxSize") or sizes.get(group["name"])} for group in groups]
+    return load({"metadata": {"name": name, "namespace": kubernetes.namespace}, "spec": root})
 
 
 def parse_values(text: bytes) -> dict[str, Any]:
     """Return the values in a file. Raises BurstError when it is not a map in YAML."""
     try:
-        found = yamlio.load(text)
+        values_read = yamlio.load(text)
     except yaml.YAMLError as error:
         raise BurstError(f"the root's values file {yamlio.problem(error)}") from None
-    if found is None:
+    if values_read is None:
         raise BurstError("the root's values are empty: see why nothing has written them")
-    if not isinstance(found, dict):
-        raise BurstError(f"the root's values are a {type(found).__name__}: they must be a map")
-    return found
+    if not isinstance(values_read, dict):
+        raise BurstError(f"the root's values are a {type(values_read).__name__}: they must be a map")
+    return values_read
 
 
 def _release_values(release: str, kubernetes: Kubernetes) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def find_certificate(request: BurstRequest, lead: Address) -> str:
             )
         case address.Handshake.NONE:
             text = f"warning: no lead answers at {lead} from here; the burst must reach it: one TCP port"
-            streams.say(Told(text, "waits"))
+            streams.say(StyledText(text, "waits"))
     return certificate
 
 

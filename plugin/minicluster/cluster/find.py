@@ -17,7 +17,7 @@ from minicluster.render.constants import GROUP_LABEL
 MADE_BY_CHART = "app.kubernetes.io/name=minicluster"
 
 
-class Found(NamedTuple):
+class LiveCluster(NamedTuple):
     """The objects that were found of a MiniCluster."""
 
     name: str  #: its own
@@ -26,7 +26,7 @@ class Found(NamedTuple):
     groups: Sequence[GroupNodes] = ()
 
 
-def find(kube: KubePort, name: str) -> Found | None:
+def find(kube: KubePort, name: str) -> LiveCluster | None:
     """Return a MiniCluster, by its own name or its release's; None when there is none.
 
     Raises StatusError for what can't be a name, KubernetesError.
@@ -34,11 +34,11 @@ def find(kube: KubePort, name: str) -> Found | None:
     return search(kube, name)[0]
 
 
-def search(kube: KubePort, name: str) -> tuple[Found | None, set[str]]:
+def search(kube: KubePort, name: str) -> tuple[LiveCluster | None, set[str]]:
     """Return a MiniCluster as `find` does; when there is none, also the names that there are."""
     check_name(name)
-    if found := find_by_name(kube, name):
-        return found, set()
+    if live := find_by_name(kube, name):
+        return live, set()
     lists = [_readable(kube.select, kind, MADE_BY_CHART) for kind in ("jobs", "configmaps")]
     there = dict(pair for objects in lists if objects for pair in read_names(objects))
     other = next((own for own, release in there.items() if release == name), None)
@@ -51,7 +51,7 @@ def check_name(name: str) -> None:
         raise StatusError(f"{name!r} is not a MiniCluster's name: give the release's name, of a-z, 0-9 and -")
 
 
-def find_by_name(kube: KubePort, name: str, known: Object | None = None) -> Found | None:
+def find_by_name(kube: KubePort, name: str, known: Object | None = None) -> LiveCluster | None:
     """Return a MiniCluster by its own name; None when there is none. Raises KubernetesError.
 
     ``known`` is its Job, if that was read.
@@ -61,27 +61,27 @@ def find_by_name(kube: KubePort, name: str, known: Object | None = None) -> Foun
     its = read_job(job) if job else None
     if its and its.cluster != name:  # the Job was renamed after the rendering, and its pods' labels were not
         items = kube.select("pods", broker_pods(its.cluster))
-    return found_of(kube, name, job, items)
+    return live_cluster(kube, name, job, items)
 
 
-def found_of(kube: KubePort, name: str, found: Object | None, items: Object) -> Found | None:
+def live_cluster(kube: KubePort, name: str, its_job: Object | None, items: Object) -> LiveCluster | None:
     """Return a MiniCluster by its Job, {} when there is none, and its brokers' pods. Raises KubernetesError.
 
     None when there is neither; the Job is None for a user who may not read it.
     """
     pods = read_pods(items)
-    if found:
-        job = read_job(found)
+    if its_job:
+        job = read_job(its_job)
     elif pods:
         # found is None when the user may not read jobs
-        job = job_of_pods(pods) if found is not None else None
+        job = job_of_pods(pods) if its_job is not None else None
     else:
         config = _readable(kube.get, "configmap", f"{name}-config")
         job = read_deleted_job(config) if config else None
     if not (job and job.groups):
-        return Found(name, pods, job) if pods or job else None
+        return LiveCluster(name, pods, job) if pods or job else None
     jobs = _readable(kube.select, "jobs", f"app.kubernetes.io/instance={name},{GROUP_LABEL}")
-    return Found(name, pods, job, list(read_groups(job.groups, job.max_size or 0, jobs, items)))
+    return LiveCluster(name, pods, job, list(read_groups(job.groups, job.max_size or 0, jobs, items)))
 
 
 def broker_pods(name: str) -> str:
@@ -130,14 +130,14 @@ def lead_of(name: str) -> Host:
     return Host(name, "", 0)
 
 
-def find_host(found: Found, text: str) -> Host:
+def find_host(cluster: LiveCluster, text: str) -> Host:
     """Return the host that is meant by a rank, or by its name with or without that of the MiniCluster.
 
     Raises ChoiceError when there is none.
     """
-    most = (found.job.max_size if found.job else None) or max(found.pods, default=0) + 1
-    groups = [GroupNodes("", most, 0, most, found.pods), *found.groups]
-    jobs = {each.name: f"{found.name}-{each.name}" if each.name else found.name for each in groups}
+    most = (cluster.job.max_size if cluster.job else None) or max(cluster.pods, default=0) + 1
+    groups = [GroupNodes("", most, 0, most, cluster.pods), *cluster.groups]
+    jobs = {each.name: f"{cluster.name}-{each.name}" if each.name else cluster.name for each in groups}
     # where both are a host's, the whole name counts
     by_stem = {each.name: each for each in groups if each.name} | {jobs[each.name]: each for each in groups}
     stem, dash, number = text.rpartition("-")
@@ -148,8 +148,8 @@ def find_host(found: Found, text: str) -> Host:
             if 0 <= index < group.max_size:
                 return Host(jobs[group.name], group.name, index)
     there = ", ".join(_range(each.name, each.max_size) for each in groups)
-    unknown = "" if found.job else "; those of groups are unknown, because this user may not read its Job"
-    raise ChoiceError(f"{found.name} has no node {text}: there are {there}{unknown}")
+    unknown = "" if cluster.job else "; those of groups are unknown, because this user may not read its Job"
+    raise ChoiceError(f"{cluster.name} has no node {text}: there are {there}{unknown}")
 
 
 def _range(group: str, count: int) -> str:

@@ -30,10 +30,10 @@ class GroupNodes:
 
 def registered(immutable: Mapping[str, str]) -> dict[str, int]:
     """Return {name: maxSize} of the groups, in the order of their ranks, from a Job's record of immutable values."""
-    found: dict[str, int] = {}
-    while name := immutable.get(f"groups[{len(found)}].name"):
-        found[name] = int(immutable[f"groups[{len(found)}].maxSize"])
-    return found
+    sizes: dict[str, int] = {}
+    while name := immutable.get(f"groups[{len(sizes)}].name"):
+        sizes[name] = int(immutable[f"groups[{len(sizes)}].maxSize"])
+    return sizes
 
 
 def size_of(job: Mapping[str, Any]) -> int:

@@ -57,8 +57,8 @@ class KubernetesJob:
 
 def recorded(job: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the values of a Job that can't change, by their paths; none for one that is gone."""
-    found: Mapping[str, Any] = json.loads(job.get("metadata", {}).get("annotations", {}).get(IMMUTABLE, "{}"))
-    return found
+    values: Mapping[str, Any] = json.loads(job.get("metadata", {}).get("annotations", {}).get(IMMUTABLE, "{}"))
+    return values
 
 
 def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:
@@ -99,8 +99,8 @@ def _end(conditions: Iterable[Mapping[str, str]]) -> tuple[str, str] | None:
 
 def _failed_pod(conditions: Iterable[Mapping[str, str]]) -> str:
     """Return the pod that failed the Job; "" when none did, or nobody knows which."""
-    found = (words.FAILED_CONTAINER.fullmatch(condition.get("message", "")) for condition in conditions)
-    return next((match[2] for match in found if match), "")
+    matches = (words.FAILED_CONTAINER.fullmatch(condition.get("message", "")) for condition in conditions)
+    return next((match[2] for match in matches if match), "")
 
 
 def read_deleted_job(config: Mapping[str, Any]) -> KubernetesJob | None:

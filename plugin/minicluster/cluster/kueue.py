@@ -87,8 +87,8 @@ def _said(condition: Mapping[str, Any], code: str) -> str:
 
 
 def _evictions(workload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = workload.get("status", {}).get("schedulingStats", {}).get("evictions", [])
-    return found
+    evictions: list[Mapping[str, Any]] = workload.get("status", {}).get("schedulingStats", {}).get("evictions", [])
+    return evictions
 
 
 def _codes(eviction: Mapping[str, Any]) -> str:

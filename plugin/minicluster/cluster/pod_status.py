@@ -25,8 +25,8 @@ def is_cut_off(status: Mapping[str, Any], conditions: Mapping[str, str]) -> bool
 def end(status: Mapping[str, Any], runner: str) -> Mapping[str, Any]:
     """Return how and when the runner ended; an empty map while it runs."""
     states = {container["name"]: container["state"] for container in status.get("containerStatuses", [])}
-    found: Mapping[str, Any] = states.get(runner, {}).get("terminated", {})
-    return found
+    terminated: Mapping[str, Any] = states.get(runner, {}).get("terminated", {})
+    return terminated
 
 
 def ended(status: Mapping[str, Any], runner: str) -> str:
@@ -37,7 +37,7 @@ def ended(status: Mapping[str, Any], runner: str) -> str:
     if time := end(status, runner).get("finishedAt"):
         return str(time)
     conditions = status.get("conditions", []) if status.get("phase") == "Failed" else []
-    return next((str(found["lastTransitionTime"]) for found in conditions if found["type"] == "Ready"), "")
+    return next((str(condition["lastTransitionTime"]) for condition in conditions if condition["type"] == "Ready"), "")
 
 
 def reason(status: Mapping[str, Any], runner: str, is_leaving: bool) -> tuple[str, str]:
@@ -79,12 +79,12 @@ def _ended(state: Mapping[str, Any]) -> str:
 
 def _wait(status: Mapping[str, Any]) -> tuple[str, str]:
     """Return what a pending pod waits for: a Kubernetes node, or else one of its containers."""
-    found = [c for c in status.get("conditions", []) if c["type"] == "PodScheduled" and c["status"] == "False"]
+    waits = [c for c in status.get("conditions", []) if c["type"] == "PodScheduled" and c["status"] == "False"]
     states = [container["state"] for container in _containers(status)]
     # PodInitializing says only that a container waits for another one
     waiting = [state["waiting"] for state in states if "waiting" in state]
-    found += sorted(waiting, key=lambda state: state.get("reason") == "PodInitializing")
-    return (found[0].get("reason", ""), found[0].get("message", "")) if found else ("", "")
+    waits += sorted(waiting, key=lambda state: state.get("reason") == "PodInitializing")
+    return (waits[0].get("reason", ""), waits[0].get("message", "")) if waits else ("", "")
 
 
 def failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]:
@@ -109,8 +109,8 @@ def failing(status: Mapping[str, Any], runner: str) -> Iterator[tuple[str, str]]
 
 def started(status: Mapping[str, Any], runner: str) -> tuple[str, bool]:
     """Return when the runner began to run (RFC 3339), "" while it doesn't; and whether it has run before in its pod."""
-    found = next((each for each in _containers(status) if each["name"] == runner), {})
-    return str(found.get("state", {}).get("running", {}).get("startedAt", "")), bool(found.get("restartCount"))
+    container = next((each for each in _containers(status) if each["name"] == runner), {})
+    return str(container.get("state", {}).get("running", {}).get("startedAt", "")), bool(container.get("restartCount"))
 
 
 def _containers(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

@@ -134,9 +134,9 @@ def read_pods(pods: Mapping[str, Any], group: str = "") -> dict[int, Pod]:
     Only those of one group count, by default the cluster's own. Where nothing is found, kubectl prints no list.
     """
     labels = ((item, item["metadata"].get("labels", {})) for item in pods.get("items", ()))
-    found = [read_pod(item) for item, its in labels if INDEX in its and its.get(GROUP_LABEL, "") == group]
+    read = [read_pod(item) for item, its in labels if INDEX in its and its.get(GROUP_LABEL, "") == group]
     newest: dict[int, Pod] = {}
-    for pod in sorted(found, key=lambda pod: (pod.index, pod.created, not pod.is_leaving)):
+    for pod in sorted(read, key=lambda pod: (pod.index, pod.created, not pod.is_leaving)):
         before = newest.get(pod.index)
         newest[pod.index] = replace(pod, former=before.loss) if before and before.phase == "Failed" else pod
     return newest

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from minicluster.cluster import kueue, words
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
@@ -20,9 +20,9 @@ from minicluster.kube.port import KubePort
 LOG_LINES, SECONDS = 50, 20.0
 
 
-def with_reasons(kube: KubePort, found: Found) -> Found:
+def with_reasons(kube: KubePort, cluster: LiveCluster) -> LiveCluster:
     """Return the same objects, with what Kueue and events say of Jobs and pods that wait; it asks only if some do."""
-    return _with_reasons_of_events(kube, _with_reasons_of_kueue(kube, found))
+    return _with_reasons_of_events(kube, _with_reasons_of_kueue(kube, cluster))
 
 
 def pod_with_reason(kube: KubePort, pod: Pod) -> Pod:
@@ -62,25 +62,25 @@ def why_failed(kube: KubePort, job: KubernetesJob, lead: Pod | None) -> tuple[st
 # Events -------------------------------------------------------------------------------------------------------
 
 
-def _with_reasons_of_events(kube: KubePort, found: Found) -> Found:
-    lead, job = found.pods.get(0), found.job
-    own = GroupNodes("", job.size if job and not (job.is_suspended or job.end) else 0, 0, 0, found.pods)
-    groups = [own, *found.groups]
+def _with_reasons_of_events(kube: KubePort, cluster: LiveCluster) -> LiveCluster:
+    lead, job = cluster.pods.get(0), cluster.job
+    own = GroupNodes("", job.size if job and not (job.is_suspended or job.end) else 0, 0, 0, cluster.pods)
+    groups = [own, *cluster.groups]
     # while there is no lead, what keeps it away keeps the others away
     is_lacking = (lead is None and own.size) or (lead and lead.phase == "Running" and any(map(_lacks, groups)))
     if not (is_lacking or any(pod.is_silent for group in groups for pod in group.pods.values())):
-        return found
+        return cluster
     troubles = _troubles(kube)
     told = [
         replace(
             group,
             pods={index: _told(pod, troubles) for index, pod in group.pods.items()},
-            why_no_pod=troubles.get(("Job", f"{found.name}-{group.name}" if group.name else found.name), ""),
+            why_no_pod=troubles.get(("Job", f"{cluster.name}-{group.name}" if group.name else cluster.name), ""),
         )
         for group in groups
     ]
     job = job and replace(job, why_no_pod=told[0].why_no_pod)
-    return Found(found.name, dict(told[0].pods), job, told[1:])
+    return LiveCluster(cluster.name, dict(told[0].pods), job, told[1:])
 
 
 def _lacks(group: GroupNodes) -> bool:
@@ -104,16 +104,16 @@ def _troubles(kube: KubePort) -> dict[tuple[str, str], str]:
 # Kueue --------------------------------------------------------------------------------------------------------
 
 
-def _with_reasons_of_kueue(kube: KubePort, found: Found) -> Found:
+def _with_reasons_of_kueue(kube: KubePort, cluster: LiveCluster) -> LiveCluster:
     """Return the same, with Kueue's reasons for the Jobs that are suspended and the pods that are gated."""
-    job, pods, groups = found.job, found.pods, []
+    job, pods, groups = cluster.job, cluster.pods, []
     if job:
         why, pods = _held(kube, job, pods)
         job = replace(job, why_suspended=why or job.why_suspended)
-    for group in found.groups:
+    for group in cluster.groups:
         why, its = _held(kube, group, group.pods)
         groups.append(replace(group, why_held=why, pods=its))
-    return Found(found.name, pods, job, groups)
+    return LiveCluster(cluster.name, pods, job, groups)
 
 
 def _held(kube: KubePort, job: KubernetesJob | GroupNodes, pods: Mapping[int, Pod]) -> tuple[str, dict[int, Pod]]:

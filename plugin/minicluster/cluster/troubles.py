@@ -89,7 +89,7 @@ def explained(state: str, reason: str, message: str, cluster: str = "") -> str:
 
 #: Events whose object waits in silence: pods that are refused, and volumes that can't be mounted
 SILENT_REASONS = ("FailedCreate", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
-#: Events that the agent records of a Job that it changes (pod/agent/sized.py)
+#: Events that the agent records of a Job that it changes (pod/agent/scaled_job.py)
 AGENT_REASONS = ("Scaled", "Idle", "Woken")
 #: Field selector of a namespace's events; the frequent ones of other reasons are left out
 WARNINGS = "type=Warning,reason!=BackOff,reason!=Unhealthy,reason!=FailedScheduling"
@@ -104,12 +104,12 @@ def silent_troubles(events: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
     An object may have several troubles. Which one is told does not depend on which event was the last.
     """
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_object: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for event in events.get("items", ()):
         if event["reason"] in SILENT_REASONS:
             who = event.get("involvedObject", {})
-            found.setdefault((who.get("kind", ""), who.get("name", "")), []).append(event)
-    return {who: _told(its) for who, its in found.items()}
+            by_object.setdefault((who.get("kind", ""), who.get("name", "")), []).append(event)
+    return {who: _told(its) for who, its in by_object.items()}
 
 
 def _told(events: Iterable[Mapping[str, Any]]) -> str:

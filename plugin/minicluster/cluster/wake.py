@@ -16,16 +16,16 @@ CHANGE_TRIES = 5
 
 def is_asleep(job: Mapping[str, Any]) -> bool:
     """Say whether a Job was suspended because it was idle, and nobody has resumed it."""
-    found = read_job(job) if job else None
-    return bool(found and found.is_asleep)
+    its_job = read_job(job) if job else None
+    return bool(its_job and its_job.is_asleep)
 
 
 def was_woken(job: Mapping[str, Any]) -> bool:
     """Say whether a Job was suspended, and somebody other than Kueue has resumed it."""
-    found = read_job(job) if job else None
+    its_job = read_job(job) if job else None
     conditions = job.get("status", {}).get("conditions", [])
     is_resumed = ("Suspended", "False") in [(each["type"], each["status"]) for each in conditions]
-    return bool(found and not found.queue and is_resumed)
+    return bool(its_job and not its_job.queue and is_resumed)
 
 
 def wake(kube: KubePort, name: str) -> None:

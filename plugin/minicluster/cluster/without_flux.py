@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from minicluster.cluster import words
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.troubles import explained
@@ -22,9 +22,9 @@ RENAMED = (
 IS_REPLACED = "; Kubernetes replaces it, or ends the Job"
 
 
-def state_without_flux(found: Found, now: datetime) -> tuple[str, str] | None:
+def state_without_flux(cluster: LiveCluster, now: datetime) -> tuple[str, str] | None:
     """Return the cluster's state, and why, if it is known without Flux; None if the lead can be asked."""
-    name, pods, job, _ = found
+    name, pods, job, _ = cluster
     if job and job.is_copied and not job.end:
         return "Suspended" if job.is_suspended else "Starting", COPIED
     if job and job.is_suspended and not job.end:

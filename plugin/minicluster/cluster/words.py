@@ -84,15 +84,15 @@ def of_container_end(reason: str, code: int) -> str:
 
 def of_log(lines: Iterable[str]) -> str:
     """Return why a pod failed, by the last lines of its log; "" where they don't tell."""
-    found = [line.strip() for line in lines if line.strip()]
-    work = next((match for line in found if (match := WORK.match(line))), None)
-    ours = [match[1] for line in found if (match := OUR_LINE.match(line))]
+    said = [line.strip() for line in lines if line.strip()]
+    work = next((match for line in said if (match := WORK.match(line))), None)
+    ours = [match[1] for line in said if (match := OUR_LINE.match(line))]
     if not work:
-        unfit = next((why for line in found for pattern, why in VIEWS if pattern.search(line)), "")
-        return (unfit or _with_error(ours[-1], found)) if ours else ""
+        unfit = next((why for line in said for pattern, why in VIEWS if pattern.search(line)), "")
+        return (unfit or _with_error(ours[-1], said)) if ours else ""
     code = f"{work[1]} ({MEMORY})" if work[1] == KILLED else work[1]
-    refused = [match[1] for line in found if (match := REFUSED.match(line))]
-    own = refused or _own(found) or [match[1] for line in found if (match := SHELL_ERROR.match(line))]
+    refused = [match[1] for line in said if (match := REFUSED.match(line))]
+    own = refused or _own(said) or [match[1] for line in said if (match := SHELL_ERROR.match(line))]
     return f"the work failed with exit code {code}" + (f": {cut(own[-1], LINE_CHARACTERS)}" if own else "")
 
 

@@ -47,8 +47,8 @@ class Commands(LazyGroup):
         columns = formatter.width - 6 - max(map(len, MODULES))
         for title, names in SECTIONS.items():
             with formatter.section(title):
-                found = [(name, self.get_command(ctx, name)) for name in names]
-                formatter.write_dl([(name, each.get_short_help_str(columns)) for name, each in found if each])
+                subcommands = [(name, self.get_command(ctx, name)) for name in names]
+                formatter.write_dl([(name, each.get_short_help_str(columns)) for name, each in subcommands if each])
         click.Command.format_options(self, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:

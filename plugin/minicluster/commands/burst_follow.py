@@ -11,7 +11,7 @@ from minicluster.commands import burst, options
 from minicluster.console import streams
 from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.render.wanted import Wanted, parse
+from minicluster.render.burst_spec import BurstSpec, parse
 
 
 class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
@@ -19,7 +19,7 @@ class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older version
 
     name = "burst"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Wanted:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> BurstSpec:
         """Return the burst that a word describes."""
         try:
             return parse(str(value))
@@ -50,7 +50,7 @@ class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older version
 )
 def command(
     release: str,
-    bursts: Sequence[Wanted],
+    bursts: Sequence[BurstSpec],
     root_context: str,
     root_namespace: str,
     root_values: IO[bytes] | None,

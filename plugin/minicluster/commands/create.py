@@ -11,7 +11,7 @@ from minicluster.console import streams
 from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle.creation import create, remark, with_storage
-from minicluster.release.created import Created, Keep, read_keep, values_file
+from minicluster.release.created import CreateReleaseOptions, Keep, read_keep, values_file
 
 
 class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
@@ -61,7 +61,7 @@ def command(*, namespace: str, context: str, no_wait: bool, timeout: float, prin
       minicluster create demo -N 2 --print-values > values.yaml
     """
     kubernetes = Kubernetes(context, namespace)
-    one = with_storage(kubernetes, Created(**asked))
+    one = with_storage(kubernetes, CreateReleaseOptions(**asked))
     if print_values:
         streams.write(values_file(one).encode())
         if text := remark(one):

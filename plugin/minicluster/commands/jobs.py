@@ -9,7 +9,7 @@ from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.errors import UsageError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.picture.jobbook import PICTURE_JOBS
+from minicluster.picture.job_history import PICTURE_JOBS
 from minicluster.picture.place import options_of
 from minicluster.status.reported import SHOWN_JOBS, KnownJobs, find_jobs, last, read_report, table
 
@@ -84,11 +84,11 @@ def _write(kubernetes: Kubernetes, name: str, html: Path, most: int, report: Pat
     if output == "json":
         raise UsageError("--html writes a page: leave -o json out")
     # Bokeh is installed where pictures are wanted
-    from minicluster.picture import filed  # noqa: PLC0415
+    from minicluster.picture import html_export  # noqa: PLC0415
 
-    found = (
-        filed.of_records(name, read_report(report), most)
+    document = (
+        html_export.of_records(name, read_report(report), most)
         if report
-        else filed.of_cluster(kubernetes, name, most, streams.say)
+        else html_export.of_cluster(kubernetes, name, most, streams.say)
     )
-    filed.write(html, found, options_of(kubernetes.namespace, kubernetes.context), streams.say)
+    html_export.write(html, document, options_of(kubernetes.namespace, kubernetes.context), streams.say)

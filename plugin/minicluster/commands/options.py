@@ -135,7 +135,7 @@ def values(text: str) -> Option:
 def of_nodes(nodes: str) -> Option:
     """Return the options of a new release, on its nodes and values; ``nodes`` is the text of -N."""
     amount = "of each node, as its request and its limit."
-    found: list[Option] = [
+    options: list[Option] = [
         click.option("--image", default="", help="Image of your application; by default that of the values."),
         click.option("-N", "--nodes", type=click.IntRange(min=1), help=nodes),
         click.option("--cpu", type=Amount("cpu"), default="", metavar="QUANTITY", help=f"CPUs {amount}"),
@@ -146,7 +146,7 @@ def of_nodes(nodes: str) -> Option:
     ]
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(found):
+        for option in reversed(options):
             function = option(function)
         return function
 
@@ -155,8 +155,8 @@ def of_nodes(nodes: str) -> Option:
 
 def _names(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
     """Return the names of the live MiniClusters, for a shell that completes NAME."""
-    found = _ask(context, "jobs", f"--selector={MADE_BY_CHART},!{GROUP_LABEL}", "--output=name")
-    return [name for line in lines.split(found) if (name := line.partition("/")[2]).startswith(begin)]
+    jobs = _ask(context, "jobs", f"--selector={MADE_BY_CHART},!{GROUP_LABEL}", "--output=name")
+    return [name for line in lines.split(jobs) if (name := line.partition("/")[2]).startswith(begin)]
 
 
 def _nodes(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
@@ -166,9 +166,9 @@ def _nodes(context: click.Context, _parameter: click.Parameter, begin: str) -> l
     if not name:
         return []
     # a group's pods, too, have the names of their hosts there
-    found = _ask(context, "pods", f"--selector={broker_pods(name)}", "--output=jsonpath={.items[*].spec.hostname}")
+    hosts = _ask(context, "pods", f"--selector={broker_pods(name)}", "--output=jsonpath={.items[*].spec.hostname}")
     nodes = dict.fromkeys(
-        host if begin.startswith(f"{name}-") else host.removeprefix(f"{name}-") for host in found.split()
+        host if begin.startswith(f"{name}-") else host.removeprefix(f"{name}-") for host in hosts.split()
     )
     return [node for node in nodes if node.startswith(begin)]
 

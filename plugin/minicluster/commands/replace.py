@@ -7,7 +7,7 @@ import click
 from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.lifecycle.replace import Asked, replace
+from minicluster.lifecycle.replace import ReplaceOptions, replace
 
 
 @click.command("replace")
@@ -56,6 +56,6 @@ def command(
     if now and grace is not None:
         raise click.UsageError("--now and --grace exclude each other: drop one of them")
     words = [*(f"--values={file}" for file in files), *(f"--set={text}" for text in sets)]
-    asked = Asked(words, 0.0 if now else grace, timeout)
+    asked = ReplaceOptions(words, 0.0 if now else grace, timeout)
     where = Kubernetes(context, namespace, is_apart=True).settled()
     replace(where, name, asked, streams.say, agree=options.agreement(is_sure))

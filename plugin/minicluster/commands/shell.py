@@ -33,5 +33,5 @@ def command(name: str, namespace: str, context: str, node: str, no_wait: bool) -
       echo 'flux resource list' | minicluster shell flux-sample
     """
     kubernetes = Kubernetes(context, namespace)
-    found = find_running_node(kubernetes, name, node, streams.say, waits=not no_wait)
-    return run(kubernetes, found, ["/bin/sh", "-c", SHELL, found.home])
+    shell_node = find_running_node(kubernetes, name, node, streams.say, waits=not no_wait)
+    return run(kubernetes, shell_node, ["/bin/sh", "-c", SHELL, shell_node.home])

@@ -95,7 +95,7 @@ def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
 def _look(kubernetes: Kubernetes, name: str, output: str) -> tuple[str, StatusError | None]:
     """Return the text to print, or the error."""
     try:
-        found = streams.pasteable(document(take_snapshot(kubernetes, name, datetime.now(UTC))))
+        status = streams.pasteable(document(take_snapshot(kubernetes, name, datetime.now(UTC))))
     except StatusError as error:
         return "", error
-    return (json.dumps(found, indent=2) + "\n" if output == "json" else table(found, streams.width())), None
+    return (json.dumps(status, indent=2) + "\n" if output == "json" else table(status, streams.width())), None

@@ -120,14 +120,14 @@ def _parts(text: str) -> Iterator[str]:
 
 def _versions(kubernetes: Kubernetes) -> str:
     """Return the versions of what runs here and there. Raises ToolError."""
-    found = json.loads(kubernetes.kubectl("version", "--output=json"))
+    versions = json.loads(kubernetes.kubectl("version", "--output=json"))
     return "\n".join(
         [
             f"minicluster {helm.version()}",
             f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
             f"Helm {tool.text(tool.run('helm', ('version', '--short'), seconds=tool.KUBECTL_SECONDS).stdout).strip()}",
-            f"kubectl {found['clientVersion']['gitVersion']}",
-            f"Kubernetes {found.get('serverVersion', {}).get('gitVersion', 'unknown')}",
+            f"kubectl {versions['clientVersion']['gitVersion']}",
+            f"Kubernetes {versions.get('serverVersion', {}).get('gitVersion', 'unknown')}",
         ]
     )
 

@@ -51,7 +51,7 @@ def command(name: str, namespace: str, context: str) -> None:
 def _print(feed: Feed) -> None:
     """Print one picture as plain text."""
     # rich is imported where it draws
-    from minicluster.picture.lookover import Chosen, screen  # noqa: PLC0415
+    from minicluster.picture.top_view import Chosen, screen  # noqa: PLC0415
 
     end = time.monotonic() + FIRST_SECONDS
     while not feed.is_complete and time.monotonic() < end:
@@ -67,7 +67,7 @@ class _Top:
     """The picture on a terminal, and what a person has chosen."""
 
     def __init__(self, kubernetes: Kubernetes, feed: Feed) -> None:
-        from minicluster.picture.lookover import SORTS, Chosen  # noqa: PLC0415 - see _print
+        from minicluster.picture.top_view import SORTS, Chosen  # noqa: PLC0415 - see _print
 
         self.kubernetes, self.feed, self.sorts = kubernetes, feed, SORTS
         self.chosen, self.pool = Chosen(), ThreadPoolExecutor(1)
@@ -86,7 +86,7 @@ class _Top:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
     def _show(self, live: Any) -> None:
-        from minicluster.picture.lookover import screen  # noqa: PLC0415 - see _print
+        from minicluster.picture.top_view import screen  # noqa: PLC0415 - see _print
 
         if self.asked and self.asked.done():
             self.chosen = self.chosen._replace(detail=_told(self.asked.result(), self.chosen.detail or ()))
@@ -94,8 +94,8 @@ class _Top:
         width, height = live.console.size
         with self.feed.lock:
             self.feed.timeline.changes(time.time())
-            found = screen(self.feed.timeline, self.chosen, width, height, time.time())
-        live.update(found, refresh=True)
+            shown = screen(self.feed.timeline, self.chosen, width, height, time.time())
+        live.update(shown, refresh=True)
 
     def _take(self, key: str) -> None:
         """Do what a key says."""
@@ -113,11 +113,11 @@ class _Top:
 
     def _look(self) -> None:
         """Ask the lead about the chosen job."""
-        from minicluster.picture.lookover import jobs_of  # noqa: PLC0415 - see _print
+        from minicluster.picture.top_view import jobs_of  # noqa: PLC0415 - see _print
 
         with self.feed.lock:
-            found = jobs_of(self.feed.timeline, self.chosen.sort, time.time())[self.chosen.place :][:1]
-        for job in found:
+            selected = jobs_of(self.feed.timeline, self.chosen.sort, time.time())[self.chosen.place :][:1]
+        for job in selected:
             title = f"job {job['id']} ({job.get('name') or '-'})"
             self.chosen = self.chosen._replace(detail=[title, "asking the lead …"])
             self.asked = self.pool.submit(job_answer, self.kubernetes, self.feed.timeline.name, job["id"])
@@ -126,5 +126,5 @@ class _Top:
 def _told(answer: dict[str, Any], detail: Any) -> list[str]:
     """Return the lines about a job."""
     output = lines.split(answer.get("output", ""))
-    found = [answer["error"]] if "error" in answer else [*answer["why"], f"command: {answer['command']}"]
-    return [*detail[:1], *found, *(["output:", *output] if output else [])]
+    said = [answer["error"]] if "error" in answer else [*answer["why"], f"command: {answer['command']}"]
+    return [*detail[:1], *said, *(["output:", *output] if output else [])]

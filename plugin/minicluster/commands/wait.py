@@ -4,7 +4,7 @@ import click
 
 from minicluster.commands import options
 from minicluster.console import streams
-from minicluster.console.terminal import Told
+from minicluster.console.terminal import StyledText
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.status.lookup import find_cluster
 from minicluster.waiting.wait import Until, wait
@@ -34,5 +34,5 @@ def command(name: str, namespace: str, context: str, until: Until, timeout: floa
     """
     cluster = find_cluster(Kubernetes(context, namespace).within(timeout), name)
     end = wait(cluster, until, streams.say)
-    streams.say(Told(end.text if end else f"{cluster.name}: Running", "wrong" if end and end.code else "well"))
+    streams.say(StyledText(end.text if end else f"{cluster.name}: Running", "wrong" if end and end.code else "well"))
     return end.code if end else 0

@@ -50,9 +50,9 @@ def split(text: str) -> list[str]:
     >>> split("s\x1b[A\r")
     ['s', 'up', 'enter']
     """
-    found = []
+    codes = []
     while text:
         name = next((each for each in NAMED if text.startswith(each)), text[0])
-        found.append(NAMED.get(name, name))
+        codes.append(NAMED.get(name, name))
         text = text[len(name) :]
-    return found
+    return codes

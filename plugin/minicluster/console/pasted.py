@@ -33,13 +33,13 @@ def complete(text: str, where: Where, program: str = "minicluster") -> str:
     return PASTED_COMMAND.sub(lambda match: f"`{completed(match[1], where, program)}`", text)
 
 
-def complete_all(found: Any, where: Where, program: str = "minicluster") -> Any:
+def complete_all(text: Any, where: Where, program: str = "minicluster") -> Any:
     """Return a document whose texts are complete."""
-    if isinstance(found, dict):
-        return {key: complete_all(value, where, program) for key, value in found.items()}
-    if isinstance(found, list):
-        return [complete_all(value, where, program) for value in found]
-    return complete(found, where, program) if isinstance(found, str) else found
+    if isinstance(text, dict):
+        return {key: complete_all(value, where, program) for key, value in text.items()}
+    if isinstance(text, list):
+        return [complete_all(value, where, program) for value in text]
+    return complete(text, where, program) if isinstance(text, str) else text
 
 
 def completed(command: str, where: Where, program: str = "minicluster") -> str:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from minicluster.console.pasted import Where, complete_all, completed
 from minicluster.console.signals import Handler, handled
-from minicluster.console.terminal import Screen, Step, columns, is_terminal, reworded
+from minicluster.console.terminal import Progress, Screen, columns, is_terminal, reworded
 from minicluster.errors import OutputError, UsageError, one_line
 
 #: Tells a person something; a `Told` has more for a terminal, and a `Step` is where a wait is
@@ -41,9 +41,9 @@ def about(**where: str) -> None:
     _Shown.where = _Shown.where._replace(**where)
 
 
-def pasteable(found: Any) -> Any:
+def pasteable(value: Any) -> Any:
     """Return a text, or a document, in which the commands are complete."""
-    return complete_all(found, _Shown.where, program())
+    return complete_all(value, _Shown.where, program())
 
 
 def pasteable_command(command: str) -> str:
@@ -57,14 +57,14 @@ def say(text: str) -> None:
     with suppress(OSError), _Shown.lock:
         if is_terminal(sys.stderr):
             _show(text)
-        elif not (isinstance(text, Step) and text.is_quiet):
+        elif not (isinstance(text, Progress) and text.is_quiet):
             sys.stderr.write(f"{program()}: {one_line(text)}\n")
             sys.stderr.flush()
 
 
 def aloud(say: Say | None) -> Say:
     """Return a `say` without the steps that only a terminal shows; for None one that tells nothing."""
-    return lambda text: None if say is None or (isinstance(text, Step) and text.is_quiet) else say(text)
+    return lambda text: None if say is None or (isinstance(text, Progress) and text.is_quiet) else say(text)
 
 
 def _show(text: str) -> None:
@@ -73,7 +73,7 @@ def _show(text: str) -> None:
     if _Shown.is_within_line:
         sys.stderr.write("\n")
         _Shown.is_within_line = False
-    if not isinstance(text, Step):
+    if not isinstance(text, Progress):
         _Shown.screen.say(f"{program()}: ", text)
     elif _Shown.waits and not _feeds_a_program():
         _Shown.screen.show(text)

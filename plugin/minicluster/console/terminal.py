@@ -25,7 +25,7 @@ UNBROKEN = "\0"
 BAR_COLUMNS = 20
 
 
-class Told(str):
+class StyledText(str):
     """A line for a person, and its tone, which a terminal shows as a colour."""
 
     tone: Tone
@@ -45,7 +45,7 @@ class Share(NamedTuple):
     end: float | None = None  #: when all will be done, as time.monotonic() has it
 
 
-class Step(Told):
+class Progress(StyledText):
     """Where a wait is. A terminal shows the last step on the line that lives; elsewhere each is a line."""
 
     phase: str
@@ -66,21 +66,21 @@ class Step(Told):
 
 def reworded(told: str, text: str) -> str:
     """Return other words for a line, of the same kind and tone."""
-    if not isinstance(told, Told):
+    if not isinstance(told, StyledText):
         return text
     other = str.__new__(type(told), text)
     vars(other).update(vars(told))
     return other
 
 
-def well(text: str) -> Told:
+def ok(text: str) -> StyledText:
     """Return a text about something that is well."""
-    return Told(text, "well")
+    return StyledText(text, "well")
 
 
-def wrong(text: str) -> Told:
+def failure(text: str) -> StyledText:
     """Return a text about something that is wrong."""
-    return Told(text, "wrong")
+    return StyledText(text, "wrong")
 
 
 def wrapped(line: str, width: int) -> str:
@@ -153,17 +153,17 @@ class Screen:
         self.file = file
         self._console = _console(file)
         self._live: Live | None = None
-        self._step, self._begin = Step(""), 0.0
+        self._step, self._begin = Progress(""), 0.0
 
     def say(self, prefix: str, text: str) -> None:
         """Print a line, above that of a wait."""
         from rich.text import Text  # noqa: PLC0415 - see the top
 
-        style = STYLES[text.tone] if isinstance(text, Told) else ""
+        style = STYLES[text.tone] if isinstance(text, StyledText) else ""
         told = wrapped(prefix + one_line(text), self._console.width).removeprefix(prefix)
         self._console.print(Text.assemble((prefix, "dim"), (told, style)), soft_wrap=True)
 
-    def show(self, step: Step) -> None:
+    def show(self, step: Progress) -> None:
         """Show a step on the line of a wait."""
         from rich.live import Live  # noqa: PLC0415 - see the top
 

@@ -31,13 +31,13 @@ def take_resources(spec: Part) -> None:
 def _take(runner: Part, key: str) -> None:
     text = runner.text(f"commands.{key}")
     lines = [line for line in text.split("\n") if not line.endswith("\\")]
-    found = [match[1] for line in lines if (match := WRITES_R.fullmatch(line))]
-    if not found:
+    lines_encoded = [match[1] for line in lines if (match := WRITES_R.fullmatch(line))]
+    if not lines_encoded:
         return
     dropped = [line for line in lines if WRITES_R.fullmatch(line) or SHOWS.fullmatch(line)]
     _drop(runner.at("commands"), key, dropped)
     # the last one counted
-    numbers = {field: match[1] for field, option in OPTIONS.items() if (match := re.search(option, found[-1]))}
+    numbers = {field: match[1] for field, option in OPTIONS.items() if (match := re.search(option, lines_encoded[-1]))}
     known = {field: len(parse_idset(ids)) for field, ids in numbers.items() if IDSET.fullmatch(ids.strip("\"'"))}
     runner.fields.update(known)
     parts = [f"{runner.path}.{field} is {number} now" for field, number in known.items()]

@@ -145,15 +145,15 @@ def convert_flux(spec: Part) -> None:
 def _own_paths(spec: Part, flux: Part, text: str) -> str:
     """Return a broker.toml with this chart's paths in place of flux-operator's, and take over its Service's name."""
     mount = flux.text("container.mountPath") or MOUNT_PATH
-    found = text
+    replaced = text
     for pattern, path in OPERATOR_PATHS.items():
-        found = re.sub(rf"{re.escape(mount)}/{pattern}", f"{mount}/config/{path}", found)
-    if found != text:
+        replaced = re.sub(rf"{re.escape(mount)}/{pattern}", f"{mount}/config/{path}", replaced)
+    if replaced != text:
         flux.warn("brokerConfig", f"has paths below {mount}/config now: flux-operator's files were below {mount}/view")
     if ".flux-service." in text and not spec.get("network.headlessName"):
         spec.make("network").fields["headlessName"] = "flux-service"
         spec.warn("network.headlessName", "is flux-service now: flux.brokerConfig uses this name")
-    return found
+    return replaced
 
 
 def _drop_work(spec: Part) -> None:

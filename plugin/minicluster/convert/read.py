@@ -33,14 +33,14 @@ def read(data: bytes) -> tuple[list[Document], list[Any]]:
         documents = [d for chunk in yamlio.load_all(data) if chunk is not None for d in each_object(chunk)]
     except yaml.YAMLError as error:
         raise ConvertError(f"the file {yamlio.problem(error)}") from None
-    found = [d for d in documents if is_converted(d)]
-    if not found:
+    convertible = [d for d in documents if is_converted(d)]
+    if not convertible:
         raise ConvertError(
             f"there is no MiniCluster of {OPERATOR} in the file: give the one for flux-operator, or an MPIJob"
         )
-    for problem in filter(None, map(other_version, found)):
+    for problem in filter(None, map(other_version, convertible)):
         raise ConvertError(problem)
-    return [_document(d) for d in found], [d for d in documents if not is_converted(d)]
+    return [_document(d) for d in convertible], [d for d in documents if not is_converted(d)]
 
 
 def is_list(document: Any) -> bool:

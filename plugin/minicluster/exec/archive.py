@@ -13,7 +13,7 @@ from typing import IO, NamedTuple, cast
 from minicluster.console import lines
 from minicluster.console.plurals import counted
 from minicluster.console.streams import Say
-from minicluster.console.terminal import Share, Step, well
+from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import StateError
 from minicluster.kube import tool
 from minicluster.kube.kubectl_stream import COMMAND_FAILED
@@ -76,7 +76,7 @@ class Transfer:
         now = time.monotonic()
         if now - self._shown >= SHOWN_SECONDS:
             self._shown = now
-            self.say(Step(f"copying {self.source} to {self.target}", "", self._share(now), is_quiet=True))
+            self.say(Progress(f"copying {self.source} to {self.target}", "", self._share(now), is_quiet=True))
 
     def _share(self, now: float) -> Share | None:
         if not self.total:
@@ -94,7 +94,7 @@ class Transfer:
         for what in dict.fromkeys(each.what for each in self.changed):
             self.say(f"warning: {what}: {_some([each.name for each in self.changed if each.what == what])}")
         files = f"{counted(self.files, 'file')}, " if self.is_folder else ""
-        self.say(well(f"copied {self.source} to {self.target}, {files}{decimal(self.size)}"))
+        self.say(ok(f"copied {self.source} to {self.target}, {files}{decimal(self.size)}"))
 
 
 def _some(names: Sequence[str]) -> str:
@@ -202,9 +202,9 @@ SHORT, SHRANK = re.compile(r"\S*tar: short read"), "a file became shorter while 
 def read_failure(said: bytes, code: int) -> tuple[list[FileChange], str]:
     """Return the files that changed while tar read them; none, and the reason, "" if unknown, when it failed."""
     told = [line for line in lines.split(tool.reason(tool.text(said))) if not NOTES.match(line)]
-    found = [CHANGED.fullmatch(line) for line in told]
-    if code == CHANGED_CODE and COMMAND_FAILED.search(said) and all(found):
-        return [FileChange(each["what"].lower(), each["name"]) for each in found if each], ""
-    left = [line for line, match in zip(told, found, strict=True) if not match] or told
+    changes = [CHANGED.fullmatch(line) for line in told]
+    if code == CHANGED_CODE and COMMAND_FAILED.search(said) and all(changes):
+        return [FileChange(each["what"].lower(), each["name"]) for each in changes if each], ""
+    left = [line for line, match in zip(told, changes, strict=True) if not match] or told
     why = SHRANK if any(map(SHORT.fullmatch, left)) else "\n".join(left)
     return [], f"{why}: ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else why

@@ -62,7 +62,7 @@ class Attached(FoundAgain):
 
 def attach_options(words: Sequence[str]) -> list[str]:
     """Return the options of `flux job attach`, by the words of a `flux run`."""
-    found: list[str] = []
+    options: list[str] = []
     rest = [*words[1:]]
     while rest and rest[0].startswith("-") and rest[0] != "--":
         word = rest.pop(0)
@@ -74,7 +74,7 @@ def attach_options(words: Sequence[str]) -> list[str]:
                 if place + 1 == len(word):
                     rest[:1] = []
                 break
-        found += [option for option in given if option in ATTACH_FLAGS.values()]
+        options += [option for option in given if option in ATTACH_FLAGS.values()]
         if word.startswith("--") and "=" not in word and word not in (*RUN_FLAGS.values(), *OTHER_RUN_FLAGS):
             rest[:1] = []
-    return found
+    return options

@@ -22,7 +22,7 @@ from minicluster.cluster.pods import FIND_TOOLS, read_all_pods
 from minicluster.console import streams
 from minicluster.console.signals import held
 from minicluster.console.streams import Say
-from minicluster.console.terminal import well
+from minicluster.console.terminal import ok
 from minicluster.errors import StateError
 from minicluster.exec.archive import Counted, FileChange, Transfer, add, extract, read_failure
 from minicluster.exec.run import run_program
@@ -162,7 +162,7 @@ def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: 
     words = program_words(lead, folder, name, key, streams.program(), *hosts)
     code = run_program(kubernetes, lead, words, first_line("distribute"))
     if not code and len(hosts) > 1:
-        say(well("the other nodes have it, too"))
+        say(ok("the other nodes have it, too"))
     return code
 
 
@@ -228,10 +228,10 @@ class _Place:
             _end_input(process)
             if code := process.wait():
                 said.seek(0)
-                found, why = read_failure(said.read(), code)
-                if not found:
+                failures, why = read_failure(said.read(), code)
+                if not failures:
                     raise StateError(f"{self.given}: {why or BROKEN}")
-                changed += found
+                changed += failures
 
 
 def _end(process: "subprocess.Popen[bytes]", kind: type[BaseException] | None, *_: object) -> None:

@@ -10,7 +10,7 @@ from minicluster.cluster.lead import Lead
 from minicluster.console.streams import Say
 from minicluster.errors import KubernetesError, StateError
 from minicluster.exec.input import Input
-from minicluster.exec.piped import CutError, Ours, Told
+from minicluster.exec.piped import CutError, Ours, SignalHandler
 from minicluster.exec.reconnection import Reconnection, job_goes_on
 from minicluster.exec.run import is_on_terminal, run
 from minicluster.exec.written import Written
@@ -41,7 +41,7 @@ class FoundAgain:
         self._key, self._age = f"key-{uuid.uuid4().hex}", Age()
         self._job = ""  # its id, once it is known
 
-    def _run(self, line: Sequence[str], place: int = 0, told: Told = lambda _: False) -> int:
+    def _run(self, line: Sequence[str], place: int = 0, told: SignalHandler = lambda _: False) -> int:
         """Run a command line on the lead, which gets our input from a place on; return its exit code.
 
         Raises CutError, StateError.
@@ -80,8 +80,8 @@ class FoundAgain:
         """Ask the lead for the job. Raises what `ask` raises."""
         lead, age = lead or self._lead, age or self._age
         words = program_words(lead, self._key, f"{age.seconds:.1f}", action, *ids)
-        found: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
-        return found
+        answer: dict[str, Any] = json.loads(ask(self._kubernetes, lead.pod, "job of a client", words))
+        return answer
 
     def _place(self, job: dict[str, Any]) -> int:
         """Return the place from which our input goes on. Raises StateError if a part of it is lost."""

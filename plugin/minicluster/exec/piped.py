@@ -22,7 +22,7 @@ from minicluster.exec.written import KubectlWords, Written
 from minicluster.kube.tool import CommandError, reason, text
 
 #: Gets a signal; returns whether it has dealt with it, so that the command doesn't get it
-Told = Callable[[int], bool]
+SignalHandler = Callable[[int], bool]
 #: Gets a signal's name and a process id of the pod; returns the words that send the one to the other
 SignalWords = Callable[[str, str], Sequence[str]]
 #: Seconds until a signal finds the command; that the pod has to take it; that kubectl has afterwards, or after the end
@@ -51,7 +51,7 @@ class Ours:
     """What a command has of us."""
 
     stdin: Input | int  #: a descriptor is closed
-    told: Told = lambda _: False
+    told: SignalHandler = lambda _: False
     written: Written = field(default_factory=Written)
 
 

@@ -13,7 +13,7 @@ from minicluster.kube.port import KubePort
 from minicluster.lead.ask import SilentError
 from minicluster.waiting.ready import find_ready_lead
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 class Reconnection:
@@ -23,7 +23,7 @@ class Reconnection:
         self._kubernetes, self._name, self._say, self._goes_on = kubernetes, name, say, goes_on
         self._outage = Outage(say)
 
-    def ask(self, cut: CutError, question: Callable[[Lead], Found]) -> tuple[Lead, Found]:
+    def ask(self, cut: CutError, question: Callable[[Lead], Answer]) -> tuple[Lead, Answer]:
         """Return the lead, and its answer to a question. It tells of an outage.
 
         Raises StateError when that takes too long, is refused, or the MiniCluster has ended.

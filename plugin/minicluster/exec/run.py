@@ -15,7 +15,7 @@ from minicluster.cluster.lead import Node
 from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.console.signals import handle_signals, held
 from minicluster.exec.input import Input
-from minicluster.exec.piped import Ours, Piped, Told, code_of, failure, send
+from minicluster.exec.piped import Ours, Piped, SignalHandler, code_of, failure, send
 from minicluster.exec.written import EXEC_FAILED, START, Written
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.tool import text
@@ -106,7 +106,7 @@ def _signal_words(kubernetes: Kubernetes, node: Node, name: str, process: str) -
 class _Terminal:
     """kubectl with our terminal; what it writes to standard error is its own."""
 
-    def __init__(self, kubernetes: Kubernetes, node: Node, told: Told) -> None:
+    def __init__(self, kubernetes: Kubernetes, node: Node, told: SignalHandler) -> None:
         self._kubernetes, self._node, self._told = kubernetes, node, told
         self._key, self._left = f"key-{uuid.uuid4().hex}", 0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from minicluster.console import streams
 from minicluster.console.streams import Say
-from minicluster.console.terminal import Share, Step, Told, wrong
+from minicluster.console.terminal import Progress, Share, StyledText, failure
 from minicluster.errors import OutputError, StateError
 from minicluster.experiments import plots, results
 from minicluster.experiments.experiment import Experiment, plan
@@ -40,15 +40,17 @@ def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say)
     Each size has a MiniCluster of its own, which is removed, whatever is raised. A size that fails is told, and the
     next one begins. Raises UsageError for a folder of another matrix; SpecError, ToolError for a refusal; OutputError.
     """
-    found = Results(matrix.folder)
+    records = Results(matrix.folder)
     plans = {size: plan(asked, size) for size in matrix.sizes}
     values = {size: one.values for size, one in plans.items()}
-    found.check(values)
+    records.check(values)
     # runs of other sizes are in the same table
-    found.check({size: plan(asked, size).values for size in found.sizes() if size not in plans})
-    found.keep_values(values, {size: one.given for size, one in plans.items()})
-    found.keep_table()
-    missing = {size: [n for other, n in matrix.runs() if other == size and not found.record(size, n)] for size in plans}
+    records.check({size: plan(asked, size).values for size in records.sizes() if size not in plans})
+    records.keep_values(values, {size: one.given for size, one in plans.items()})
+    records.keep_table()
+    missing = {
+        size: [n for other, n in matrix.runs() if other == size and not records.record(size, n)] for size in plans
+    }
     tell = _RunTeller(len(matrix.runs()), sum(map(len, missing.values())), say)
     with streams.waiting():
         for size, iterations in missing.items():
@@ -57,14 +59,14 @@ def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say)
                 say(f"size {size}: {there} of {matrix.iterations} runs are in {matrix.folder}")
             try:
                 if iterations:
-                    _run_size(kubernetes, plans[size], iterations, found, tell)
+                    _run_size(kubernetes, plans[size], iterations, records, tell)
             except StateError as error:
-                say(wrong(f"size {size}: {error}"))
-    _draw(found, say)
-    ends = [found.record(*run) for run in matrix.runs()]
+                say(failure(f"size {size}: {error}"))
+    _draw(records, say)
+    ends = [records.record(*run) for run in matrix.runs()]
     good = sum(end["exit_code"] == 0 for end in ends if end)
     text = f"{good} of {len(ends)} runs have ended with exit code 0, see {matrix.folder}"
-    say(Told(text, "well" if good == len(ends) else "wrong"))
+    say(StyledText(text, "well" if good == len(ends) else "wrong"))
     return 0 if good == len(ends) else 1
 
 
@@ -76,8 +78,8 @@ class _RunTeller:
         self._ran, self._begin = 0, time.monotonic()
 
     def __call__(self, text: str) -> None:
-        if isinstance(text, Step):
-            text = Step(text, text.phase, self._share(), is_quiet=text.is_quiet, tone=text.tone)
+        if isinstance(text, Progress):
+            text = Progress(text, text.phase, self._share(), is_quiet=text.is_quiet, tone=text.tone)
         self._say(text)
 
     def _share(self) -> Share:
@@ -89,31 +91,31 @@ class _RunTeller:
     def begin(self, size: int, iteration: int) -> None:
         """Say which run begins."""
         number = self._total - self._missing + self._ran + 1
-        self(Step(f"run {number} of {self._total}: size {size}, iteration {iteration}", is_quiet=True))
+        self(Progress(f"run {number} of {self._total}: size {size}, iteration {iteration}", is_quiet=True))
 
     def end(self, text: str, code: int | None) -> None:
         """Say how it has ended."""
         self._ran += 1
-        self(Told(text, "wrong" if code else ""))
+        self(StyledText(text, "wrong" if code else ""))
 
 
 def _run_size(
-    kubernetes: Kubernetes, experiment: Experiment, iterations: Iterable[int], found: Results, tell: _RunTeller
+    kubernetes: Kubernetes, experiment: Experiment, iterations: Iterable[int], records: Results, tell: _RunTeller
 ) -> None:
     """Run some iterations of a size, one after the other, in one MiniCluster. Raises StateError, ToolError."""
     release = TemporaryRelease(kubernetes, experiment.asked, tell)
     try:
         cluster = release.install()
         for iteration in iterations:
-            _run(cluster, experiment, iteration, found, tell)
+            _run(cluster, experiment, iteration, records, tell)
         release.has_ended = True
     finally:
         release.remove()
 
 
-def _run(cluster: Cluster, experiment: Experiment, iteration: int, found: Results, tell: _RunTeller) -> None:
+def _run(cluster: Cluster, experiment: Experiment, iteration: int, records: Results, tell: _RunTeller) -> None:
     """Run one iteration, and write its output and its record. Raises StateError, OutputError."""
-    path = found.output(experiment.size, iteration)
+    path = records.output(experiment.size, iteration)
     tell.begin(experiment.size, iteration)
     try:
         with results.beside(path).open("wb") as output:
@@ -122,19 +124,19 @@ def _run(cluster: Cluster, experiment: Experiment, iteration: int, found: Result
     except OSError as error:
         raise OutputError(f"{path} can't be written: {error.strerror}") from None
     record = results.record(experiment.size, iteration, job, events)
-    found.keep(record)
+    records.keep(record)
     took = "" if record["seconds"] is None else f" after {record['seconds']:.3f} s"
     code = record["exit_code"]
     how = f"{job['result']}{took}" if code is None else f"exit code {code}{took}"
     tell.end(f"size {experiment.size}, iteration {iteration}: {how}", code)
 
 
-def _draw(found: Results, say: Say) -> None:
+def _draw(records: Results, say: Say) -> None:
     try:
-        plots.draw_plot(found.records(), found.folder / PLOT)
+        plots.draw_plot(records.records(), records.folder / PLOT)
     except ImportError:
         say("no plot: matplotlib is not installed")
     try:
-        plots.draw_page(found.records(), found.folder / REPORT_PAGE)
+        plots.draw_page(records.records(), records.folder / REPORT_PAGE)
     except ImportError:
         say("no report.html: pip install 'minicluster[dashboard]'")

@@ -11,11 +11,11 @@ from minicluster.console.streams import write_file
 
 def times(records: Sequence[Mapping[str, Any]]) -> dict[int, list[float]]:
     """Return the seconds of the runs that ended with exit code 0, by size."""
-    found: dict[int, list[float]] = {}
+    by_size: dict[int, list[float]] = {}
     for record in records:
         if record["exit_code"] == 0 and record["seconds"] is not None:
-            found.setdefault(record["size"], []).append(record["seconds"])
-    return dict(sorted(found.items()))
+            by_size.setdefault(record["size"], []).append(record["seconds"])
+    return dict(sorted(by_size.items()))
 
 
 def draw_plot(records: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -67,7 +67,7 @@ def difference(old: Any, new: Any, path: str = "") -> str:
         pairs = ((f"{path}[{n}]", old[n], new[n]) for n in range(len(old)))
     else:
         return path
-    return next(found for where, one, other in pairs if (found := difference(one, other, where)))
+    return next(first_difference for where, one, other in pairs if (first_difference := difference(one, other, where)))
 
 
 def beside(path: Path) -> Path:
@@ -83,8 +83,8 @@ class Results:
 
     def sizes(self) -> list[int]:
         """Return the sizes that the folder has values of."""
-        found = (path.parent.name.removeprefix("size-") for path in self.folder.glob(f"size-*/{VALUES_FILE}"))
-        return sorted(int(text) for text in found if text.isdecimal())
+        names = (path.parent.name.removeprefix("size-") for path in self.folder.glob(f"size-*/{VALUES_FILE}"))
+        return sorted(int(text) for text in names if text.isdecimal())
 
     def check(self, values: Mapping[int, Mapping[str, Any]]) -> None:
         """Raise UsageError when the folder was made with other values of a size."""
@@ -116,10 +116,10 @@ class Results:
         _make(self._run(size, iteration))
         return self._run(size, iteration) / OUTPUT
 
-    def keep(self, found: Record) -> None:
+    def keep(self, run: Record) -> None:
         """Write the record of a run, and the table of all runs. Raises OutputError."""
-        path = self._run(found["size"], found["iteration"]) / RECORD
-        write_file(path, f"{json.dumps(found, indent=2)}\n".encode())
+        path = self._run(run["size"], run["iteration"]) / RECORD
+        write_file(path, f"{json.dumps(run, indent=2)}\n".encode())
         self.keep_table()
 
     def keep_table(self) -> None:
@@ -129,7 +129,7 @@ class Results:
     def records(self) -> list[Record]:
         """Return the complete records, by size and iteration."""
         paths = self.folder.glob(f"size-*/iteration-*/{RECORD}")
-        return sorted(filter(None, map(_read, paths)), key=lambda found: (found["size"], found["iteration"]))
+        return sorted(filter(None, map(_read, paths)), key=lambda record: (record["size"], record["iteration"]))
 
     def _run(self, size: int, iteration: int) -> Path:
         return self.folder / f"size-{size}" / f"iteration-{iteration}"
@@ -147,7 +147,7 @@ def _make(folder: Path) -> None:
 
 def _read(path: Path) -> Record | None:
     try:
-        found = json.loads(path.read_bytes())
+        loaded = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and set(RUN_COLUMNS) <= found.keys() else None
+    return loaded if isinstance(loaded, dict) and set(RUN_COLUMNS) <= loaded.keys() else None

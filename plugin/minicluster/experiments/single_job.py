@@ -14,7 +14,7 @@ from minicluster.kube.outage import Outage
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.status.lookup import GOES_ON, Cluster, refusals
 from minicluster.status.reported import Row, ask_jobs
-from minicluster.status.telling import ended
+from minicluster.status.reporter import ended
 from minicluster.waiting.wait import StartWatch, is_ready, look_for
 
 #: Runs a command with one stream for its output and its errors: those of kubectl stay apart
@@ -45,7 +45,7 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
         _check_time(cluster)
         try:
             with refusals():
-                found = _ask(cluster, lead, name)
+                answer = _ask(cluster, lead, name)
         except LateError:
             _check_time(cluster)
         except SilentError as error:
@@ -53,8 +53,8 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
                 raise StateError(f"{error.reason}: {GOES_ON}") from None
         else:
             outage.end()
-            if found:
-                return found
+            if answer:
+                return answer
         time.sleep(LEAD_RETRY_SECONDS)
         lead = _ready_lead(cluster, say)
 

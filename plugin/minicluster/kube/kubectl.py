@@ -62,15 +62,15 @@ class Kubernetes(Place):
         In a pod without a kubeconfig there are none. Raises KubernetesError without context or pod.
         """
         try:
-            found = _parsed("config view", self.kubectl("config", "view", "--minify", "--output=json") or "{}")
+            config = _parsed("config view", self.kubectl("config", "view", "--minify", "--output=json") or "{}")
         except CommandError as error:
             if self.context or not kubeconfig.is_pod(os.environ):
                 why = kubeconfig.unusable(error.reason, os.environ)
                 raise RefusedError(f"{why}: check KUBECONFIG and the context", why) from None
             return self
-        if not found.get("contexts"):
+        if not config.get("contexts"):
             return self
-        named = found["contexts"][0]
+        named = config["contexts"][0]
         namespace = self.namespace or named["context"].get("namespace", "default")
         return replace(self, context=named["name"], namespace=namespace, was_current=not self.context)
 
@@ -130,22 +130,22 @@ class Kubernetes(Place):
                     # what other objects tell, such as events, is looked for more often at first
                     pause = min(every, max(SECOND_LOOK_SECONDS, time.monotonic() - begin))
                     events, is_over = _reported(partial(self._ready, selector), self.left(pause))
-                    found = after_event(sight, events) if events and not is_over else None
-                    sight = found or self._sight(job, labels)
+                    next_sight = after_event(sight, events) if events and not is_over else None
+                    sight = next_sight or self._sight(job, labels)
 
     def _sight(self, job: str, labels: str) -> Sight:
         return Sight(self.get("job", job), self.select("pods", labels))
 
     def _ready(self, selector: selectors.BaseSelector, seconds: float) -> list[selectors.SelectorKey]:
         """Return the watches that can be read, within some seconds, and before ``stop`` is set."""
-        found: list[selectors.SelectorKey] = []
+        ready: list[selectors.SelectorKey] = []
 
         def look(part: float) -> bool:
-            found.extend(key for key, _ in selector.select(part))
-            return bool(found or (self.stop and self.stop.is_set()))
+            ready.extend(key for key, _ in selector.select(part))
+            return bool(ready or (self.stop and self.stop.is_set()))
 
         signals.wait(look, seconds)
-        return found
+        return ready
 
     def run(self, pod: str, container: str, words: Sequence[str], *, has_input: bool = False) -> Channel:
         """Start a command in a container."""
@@ -193,10 +193,10 @@ class Kubernetes(Place):
         """Return the context's namespace; "" when it isn't known, as in a pod."""
         template = "--output=jsonpath={.contexts[0].context.namespace}"
         try:
-            found = self.kubectl("config", "view", "--minify", template, seconds=ANSWER_SECONDS) or "default"
+            namespace = self.kubectl("config", "view", "--minify", template, seconds=ANSWER_SECONDS) or "default"
         except ToolError:
             return ""
-        return found if re.fullmatch(LABEL, found) else ""
+        return namespace if re.fullmatch(LABEL, namespace) else ""
 
 
 def ported(error: CommandError) -> KubernetesError:
@@ -228,15 +228,15 @@ def _reported(ready: Callable[[float], list[selectors.SelectorKey]], seconds: fl
 
     One step of a start is several changes, so those that come close together are one.
     """
-    found: list[bytes] = []
+    reports: list[bytes] = []
     end = time.monotonic() + seconds
     while keys := ready(max(0.0, end - time.monotonic())):
-        end = end if found else time.monotonic() + SAME_SECONDS
+        end = end if reports else time.monotonic() + SAME_SECONDS
         for key in keys:
             if (data := _read(key.fileobj)) is None:
-                return found, True
-            found += key.data.take(data)
-    return found, False
+                return reports, True
+            reports += key.data.take(data)
+    return reports, False
 
 
 def _read(watch: Any) -> bytes | None:

@@ -96,8 +96,8 @@ class Stream:
     def _is_there(self, selector: selectors.BaseSelector, seconds: float) -> bool:
         """Wait for output or ``wake``, and write the input meanwhile."""
         end = time.monotonic() + seconds
-        while found := selector.select(max(0.0, end - time.monotonic())):
-            if any(events == selectors.EVENT_READ for _, events in found):
+        while ready := selector.select(max(0.0, end - time.monotonic())):
+            if any(events == selectors.EVENT_READ for _, events in ready):
                 return True
             self._push()
             if not self._input:
@@ -171,24 +171,24 @@ def after_event(sight: Sight, events: Iterable[bytes]) -> Sight | None:
     has_changed = False
     for line in events:
         event = json.loads(line)
-        kind, found = event["type"], event["object"]
+        kind, event_object = event["type"], event["object"]
         if kind not in (*THERE, REMOVED):
             return None
-        is_job, uid = found["kind"] == "Job", found["metadata"]["uid"]
+        is_job, uid = event_object["kind"] == "Job", event_object["metadata"]["uid"]
         known = job if is_job else pods.get(uid, {})
-        if kind in THERE and not _is_newer(found, known):
+        if kind in THERE and not _is_newer(event_object, known):
             continue
         has_changed = True
         if is_job:
-            job = found if kind in THERE else {}
+            job = event_object if kind in THERE else {}
         elif kind in THERE:
-            pods[uid] = found
+            pods[uid] = event_object
         else:
             pods.pop(uid, None)
     return Sight(job, {"items": list(pods.values())}) if has_changed else sight
 
 
-def _is_newer(found: Object, known: Object) -> bool:
+def _is_newer(event_object: Object, known: Object) -> bool:
     """Return whether an object is newer than what is known: a watch begins with what there was before the reading."""
-    one, other = found["metadata"], known.get("metadata", {})
+    one, other = event_object["metadata"], known.get("metadata", {})
     return one["uid"] != other.get("uid") or int(one["resourceVersion"]) > int(other["resourceVersion"])

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable
 
-from minicluster.console.terminal import Told
+from minicluster.console.terminal import StyledText
 
 #: Seconds of an outage until a command gives up: the upgrade of a control plane takes minutes
 OUTAGE_SECONDS = 900.0
@@ -45,7 +45,7 @@ class Outage:
         if self._since is None:
             self._since = now
             if self._say:
-                self._say(Told(f"{why}: trying again for {OUTAGE_SECONDS:g} s", "waits"))
+                self._say(StyledText(f"{why}: trying again for {OUTAGE_SECONDS:g} s", "waits"))
         return now - self._since <= OUTAGE_SECONDS
 
 

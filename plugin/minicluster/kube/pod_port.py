@@ -42,8 +42,8 @@ class PodPort:
     @property
     def failures(self) -> list[str]:
         """What kubectl has said about connections that failed."""
-        found = FAILED.findall(self._stream.stderr)
-        return [said.decode(errors="replace").strip(' "').replace('\\"', '"') for said in found]
+        failed = FAILED.findall(self._stream.stderr)
+        return [said.decode(errors="replace").strip(' "').replace('\\"', '"') for said in failed]
 
     def connect(self) -> "PodSocket":
         """Return a new connection. Raises AwayError."""
@@ -102,8 +102,8 @@ def _local_port(stream: Stream) -> int:
         if data is None:
             break
         for line in cutter.take(data):
-            if found := LISTENS.match(line):
-                return int(found[1])
+            if match := LISTENS.match(line):
+                return int(match[1])
     raise AwayError("kubectl does not forward the port")
 
 

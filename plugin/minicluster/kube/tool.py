@@ -121,20 +121,20 @@ def _name(tool: str, words: Sequence[str]) -> str:
 def program(tool: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the path of a tool; Helm names itself in HELM_BIN to its plugins. Raises ToolError."""
     named = environment.get("HELM_BIN") if tool == "helm" else None
-    found = shutil.which(named or tool)
-    if found is None:
+    path = shutil.which(named or tool)
+    if path is None:
         missing = f"HELM_BIN is {named}: there is no such program" if named else f"there is no {tool} in PATH"
         raise ToolError(f"{missing}: {INSTALL[tool]}")
-    return found
+    return path
 
 
 def reason(stderr: str) -> str:
     """Return a tool's reason for its failure: all of its own words, and those of a credential plugin that failed."""
     said = "\n".join(_telling(TRACEBACK.sub("", KLOG.sub("", stderr))))
-    if found := NO_CREDENTIALS.search(said):
+    if match := NO_CREDENTIALS.search(said):
         # the plugin was asked more than once
-        words = dict.fromkeys(lines.split(said[: found.start()]))
-        why, feed, more = said[found.end() :].partition("\n")
+        words = dict.fromkeys(lines.split(said[: match.start()]))
+        why, feed, more = said[match.end() :].partition("\n")
         return ": ".join(filter(None, (why, ADVICE.sub("", feed + more).strip(), "\n".join(words).rstrip("."))))
     own = SAYS_WHY.search(said)
     return re.sub(r"\A[Ee]rror: ", "", said[own.start() :] if own else said)

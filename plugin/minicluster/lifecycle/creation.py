@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from minicluster.console.streams import Say
-from minicluster.console.terminal import well
+from minicluster.console.terminal import ok
 from minicluster.errors import DeadlineError, EndError, KubernetesError, StateError
 from minicluster.kube.port import KubePort, Object
 from minicluster.release import created
-from minicluster.release.created import Created
+from minicluster.release.created import CreateReleaseOptions
 from minicluster.status.lookup import find_cluster, refusals
-from minicluster.status.telling import ended
+from minicluster.status.reporter import ended
 from minicluster.waiting.wait import StartWatch, is_ready, look_for
 
 #: The Role that the agent needs (templates/agent/role.yaml)
@@ -26,19 +26,19 @@ ROLE = {
 }
 
 
-def with_storage(kubernetes: KubePort, asked: Created) -> Created:
+def with_storage(kubernetes: KubePort, asked: CreateReleaseOptions) -> CreateReleaseOptions:
     """Return what is asked, with what its storage class offers. Raises UsageError, StateError, AccessError."""
     created.check(asked)
     if not asked.keep:
         return asked
     with refusals():
-        found = find_class(kubernetes, asked.keep.storage_class, f"--keep {asked.keep.capacity}@CLASS")
-    if not (found and found.is_of_one_node and max(asked.nodes or 1, asked.most or 1) > 1):
+        storage_class = find_class(kubernetes, asked.keep.storage_class, f"--keep {asked.keep.capacity}@CLASS")
+    if not (storage_class and storage_class.is_of_one_node and max(asked.nodes or 1, asked.most or 1) > 1):
         return asked
-    return replace(asked, keep=asked.keep._replace(of_one_node=f"{found.name} ({found.provisioner})"))
+    return replace(asked, keep=asked.keep._replace(of_one_node=f"{storage_class.name} ({storage_class.provisioner})"))
 
 
-def _check_role(kubernetes: KubePort, asked: Created) -> None:
+def _check_role(kubernetes: KubePort, asked: CreateReleaseOptions) -> None:
     """Raise StateError if this user may not give the autoscaler's agent its rights: Helm would leave half a release."""
     if not asked.autoscales or asked.files or any("rbac" in text for text in asked.sets):
         return
@@ -52,7 +52,7 @@ def _check_role(kubernetes: KubePort, asked: Created) -> None:
             ) from None
 
 
-def remark(asked: Created) -> str:
+def remark(asked: CreateReleaseOptions) -> str:
     """Return what a person has to know of the nodes that share a volume; "" for nothing."""
     keep = asked.keep
     if not (keep and keep.of_one_node):
@@ -63,7 +63,7 @@ def remark(asked: Created) -> str:
     )
 
 
-def create(kubernetes: KubePort, asked: Created, seconds: float | None, say: Say, show: Say) -> None:
+def create(kubernetes: KubePort, asked: CreateReleaseOptions, seconds: float | None, say: Say, show: Say) -> None:
     """Install a MiniCluster, and give ``show`` the command of Helm; with ``seconds`` wait for the quorum.
 
     After the install the MiniCluster stays. Raises ToolError, StateError for a refusal; EndError, DeadlineError.
@@ -85,7 +85,7 @@ def create(kubernetes: KubePort, asked: Created, seconds: float | None, say: Say
         raise
     if end:
         raise EndError(ended(cluster.name, end, lead))
-    say(well(f"{cluster.name}: Running: `minicluster status {cluster.name}` shows it"))
+    say(ok(f"{cluster.name}: Running: `minicluster status {cluster.name}` shows it"))
 
 
 CLASSES = "storageclasses.storage.k8s.io"
@@ -146,12 +146,12 @@ def find_class(kube: KubePort, name: str, way: str) -> StorageClass | None:
         if not name and _lacks_default(kube):
             raise StateError(f"there is no default storage class for the volumes: give {way}") from None
         return None
-    found = {_read(each) for each in items if (each["metadata"]["name"] == name if name else _is_default(each))}
+    classes = {_read(each) for each in items if (each["metadata"]["name"] == name if name else _is_default(each))}
     names = ", ".join(sorted(each["metadata"]["name"] for each in items)) or "none"
-    if not found:
+    if not classes:
         what = f"no storage class {name}" if name else "no default storage class"
         raise StateError(f"there is {what} for the volumes: give {way}; there are {names}")
-    return min(found)
+    return min(classes)
 
 
 def _lacks_default(kube: KubePort) -> bool:

@@ -60,9 +60,9 @@ def contents(manifest: bytes) -> Contents:
 
 def _objects(manifest: bytes) -> Iterator[Mapping[str, Any]]:
     for chunk in split(manifest):
-        found = yamlio.load(chunk, duplicates=True)
-        if isinstance(found, dict) and "metadata" in found:
-            yield found
+        document = yamlio.load(chunk, duplicates=True)
+        if isinstance(document, dict) and "metadata" in document:
+            yield document
 
 
 def _metadata(item: Mapping[str, Any], field: str) -> Mapping[str, str]:
@@ -82,11 +82,11 @@ def delete(kubernetes: KubePort, name: str, seconds: float, say: Say, agree: Agr
 
     Helm has ``seconds``, and so have the pods after that. Raises StateError, StatusError, ToolError.
     """
-    found, names = search(kubernetes, name)
-    release = _release(kubernetes, found.name) if found else name
+    live, names = search(kubernetes, name)
+    release = _release(kubernetes, live.name) if live else name
     there = read_contents(kubernetes, release)
-    if there is None and found:
-        raise StateError(f"{found.name} belongs to no Helm release: remove it as it was made, such as by kubectl")
+    if there is None and live:
+        raise StateError(f"{live.name} belongs to no Helm release: remove it as it was made, such as by kubectl")
     if there is None:
         raise absent(kubernetes, name, names)
     if not there.is_ours:
@@ -120,10 +120,10 @@ def _tell_kept(kubernetes: KubePort, release: str, claims: list[str], say: Say) 
 def _is_unbound(kubernetes: KubePort, claim: str) -> bool:
     """Return whether a claim has no volume yet; False where the user may not read it."""
     try:
-        found = kubernetes.get("persistentvolumeclaim", claim)
+        claim_object = kubernetes.get("persistentvolumeclaim", claim)
     except KubernetesError:
         return False
-    return bool(found) and found.get("status", {}).get("phase") == "Pending"
+    return bool(claim_object) and claim_object.get("status", {}).get("phase") == "Pending"
 
 
 def _release(kubernetes: KubePort, cluster: str) -> str:
@@ -152,7 +152,7 @@ def _tell_jobs(kubernetes: KubePort, name: str, say: Say) -> bool:
             return False
         lead = cluster.read_lead()
     keeps = leaving.keeps_queue(job)
-    going = leaving.find_going(kubernetes, lead, leaving.on_stop(job))
+    going = leaving.find_affected(kubernetes, lead, leaving.on_stop(job))
     return leaving.tell(name, going, "its nodes", leaving.of_pods(job, keeps_queue=keeps), say)
 
 

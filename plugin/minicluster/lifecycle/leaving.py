@@ -21,7 +21,7 @@ def agree_to_all(_question: str, _is_needed: bool) -> None:
     """Ask nobody."""
 
 
-class Fate(NamedTuple):
+class JobImpact(NamedTuple):
     """What happens to jobs on pods that go."""
 
     time: str  #: that they get, such as 15 s
@@ -31,7 +31,7 @@ class Fate(NamedTuple):
     waiting: str = ""  #: what jobs that wait are; "" when nothing happens to them
 
 
-class Going(NamedTuple):
+class AffectedJobs(NamedTuple):
     """The jobs of a MiniCluster whose pods, or some of them, go."""
 
     running: list[dict[str, Any]]  #: the first ones
@@ -40,22 +40,22 @@ class Going(NamedTuple):
     why_unknown: str = ""
 
 
-def find_going(kube: KubePort, lead: Lead | None, on_stop: str, ranks: str = "") -> Going:
+def find_affected(kube: KubePort, lead: Lead | None, on_stop: str, ranks: str = "") -> AffectedJobs:
     """Return the jobs that run on some ranks, an idset, or on all. A lead that is silent doesn't stop anything."""
     if not (lead and lead.is_running):
-        return Going([])  # no queue runs
+        return AffectedJobs([])  # no queue runs
     if not lead.is_ready:
-        return Going([], why_unknown="the lead is not ready")
+        return AffectedJobs([], why_unknown="the lead is not ready")
     try:
-        found = json.loads(ask(kube, lead.pod, "jobs that would end", program_words(lead, on_stop, ranks)))
-        return Going(found["running"], found["more"], found["waiting"])
+        answer = json.loads(ask(kube, lead.pod, "jobs that would end", program_words(lead, on_stop, ranks)))
+        return AffectedJobs(answer["running"], answer["more"], answer["waiting"])
     except (SilentError, KubernetesError) as error:
-        return Going([], why_unknown=error.reason)
+        return AffectedJobs([], why_unknown=error.reason)
     except (LateError, ValueError, LookupError) as error:
-        return Going([], why_unknown=str(error))
+        return AffectedJobs([], why_unknown=str(error))
 
 
-def tell(name: str, going: Going, where: str, fate: Fate, say: Say) -> bool:
+def tell(name: str, going: AffectedJobs, where: str, fate: JobImpact, say: Say) -> bool:
     """Say what happens to the jobs; return whether any would be lost, or put back, or is not known."""
     said = list(_lines(going, where, fate))
     for line in said:
@@ -63,7 +63,7 @@ def tell(name: str, going: Going, where: str, fate: Fate, say: Say) -> bool:
     return bool(said)
 
 
-def _lines(going: Going, where: str, fate: Fate) -> Iterator[str]:
+def _lines(going: AffectedJobs, where: str, fate: JobImpact) -> Iterator[str]:
     if going.why_unknown:
         yield f"its jobs are not known: {going.why_unknown}; those that run on {where} have {fate.time} to end"
     count = len(going.running) + going.more
@@ -80,7 +80,7 @@ def _lines(going: Going, where: str, fate: Fate) -> Iterator[str]:
         yield f"{counted(going.waiting, 'job waits, and is', 'jobs wait, and are')} {fate.waiting}"
 
 
-def of_pods(job: Object, *, keeps_queue: bool = True) -> Fate:
+def of_pods(job: Object, *, keeps_queue: bool = True) -> JobImpact:
     """Return what happens to jobs on pods that are told to stop, by their Job; without the queue, if that goes too."""
     values = recorded(job)
     seconds = grace_parts(
@@ -88,9 +88,9 @@ def of_pods(job: Object, *, keeps_queue: bool = True) -> Fate:
         int(values.get("archive.dumpSeconds", 15)) if values.get("archive.path") else None,
     )[0]
     if keeps_queue:
-        return Fate(f"{seconds} s", "is then put back into the queue", "is then cancelled")
+        return JobImpact(f"{seconds} s", "is then put back into the queue", "is then cancelled")
     lost = "is then cancelled"
-    return Fate(f"{seconds} s", lost, lost, waiting="lost: the queue is not kept")
+    return JobImpact(f"{seconds} s", lost, lost, waiting="lost: the queue is not kept")
 
 
 def on_stop(job: Object) -> str:

@@ -32,8 +32,8 @@ def render(release: str, namespace: str, change: Change, kube_version: str) -> P
     data = helm.template(helm.OfflineRelease(release, namespace, change.words, kube_version=kube_version), change.text)
     values = json.loads(next(filter(None, map(parse, split(data))))["spec"])
     done = postrender.render(data, seed=None, allow_random=True)
-    found = filter(None, map(yamlio.load, split(done)))
-    jobs = [document for document in found if isinstance(document, dict) and document.get("kind") == "Job"]
+    documents = filter(None, map(yamlio.load, split(done)))
+    jobs = [document for document in documents if isinstance(document, dict) and document.get("kind") == "Job"]
     if not jobs:
         raise StateError(f"the chart makes no Job for {release}")
     return Plan(_record(next(job for job in jobs if GROUP_LABEL not in job["metadata"]["labels"])), values, jobs)
@@ -49,15 +49,15 @@ def changes(job: Mapping[str, Any], record: Mapping[str, str]) -> Iterator[tuple
     yield from upgrade.changes(_record(job), record, dict(upgrade.flat(constants.default_values())))
 
 
-def check(name: str, release: str, found: list[tuple[str, str, str]], values: Mapping[str, Any]) -> None:
+def check(name: str, release: str, planned: list[tuple[str, str, str]], values: Mapping[str, Any]) -> None:
     """Raise StateError for changes and values with which a replacement would lose the queue."""
-    _check_places(name, found)
+    _check_places(name, planned)
     _check_kept(name, release, values)
 
 
-def _check_places(name: str, found: list[tuple[str, str, str]]) -> None:
+def _check_places(name: str, planned: list[tuple[str, str, str]]) -> None:
     """Raise StateError for a change by which the queue would be lost."""
-    for path, was, asked in found:
+    for path, was, asked in planned:
         if path.startswith(PLACES):
             raise StateError(
                 f"{path} is {was}, asked is {asked}: the queue of {name} would be lost; leave it as it is, "

@@ -80,8 +80,8 @@ def remove(kubernetes: Kubernetes, name: str, say: Say, *, keeps_ended: bool) ->
 
 def _delete_some(kubernetes: Kubernetes, name: str, *, keeps_ended: bool) -> bool:
     """Delete the Jobs as they are now, the cluster's own first; return whether some are left to delete."""
-    found = kubernetes.select("jobs", JOBS + name)["items"]
-    live = [job for job in found if "deletionTimestamp" not in job["metadata"]]
+    jobs = kubernetes.select("jobs", JOBS + name)["items"]
+    live = [job for job in jobs if "deletionTimestamp" not in job["metadata"]]
     for job in sorted(live, key=lambda job: bool(job["metadata"]["name"] != name)):
         end, metadata = end_of(name, job), job["metadata"]
         if keeps_ended and metadata["name"] == name and end and end[0] == "Complete":

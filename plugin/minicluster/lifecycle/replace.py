@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import NamedTuple
 
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.console import streams
 from minicluster.console.streams import Say
-from minicluster.console.terminal import well
+from minicluster.console.terminal import ok
 from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Object
 from minicluster.lifecycle import leaving, planned
-from minicluster.lifecycle.leaving import Agree, Fate
+from minicluster.lifecycle.leaving import Agree, JobImpact
 from minicluster.lifecycle.removal import check_admission, remove
 from minicluster.lifecycle.settling import held_queue
 from minicluster.release import revisions
 from minicluster.release.revisions import Change
 from minicluster.status.lookup import Cluster, find, refusals
-from minicluster.status.telling import StateTeller, end_in_words
+from minicluster.status.reporter import StateReporter, end_in_words
 from minicluster.waiting.ready import QUORUM_SECONDS
 from minicluster.waiting.wait import looks
 
@@ -36,7 +36,7 @@ STUCK_SECONDS = 60.0
 WORK_FATE = "begins again in the new pods"
 
 
-class Asked(NamedTuple):
+class ReplaceOptions(NamedTuple):
     """What is asked: Helm's options, how long jobs may run on (None: to their end), and new pods start, in seconds."""
 
     options: Sequence[str]
@@ -58,39 +58,41 @@ class Replacement:
     say: Say
 
 
-def replace(kubernetes: Kubernetes, name: str, asked: Asked, say: Say, *, agree: Agree = leaving.agree_to_all) -> None:
+def replace(
+    kubernetes: Kubernetes, name: str, asked: ReplaceOptions, say: Say, *, agree: Agree = leaving.agree_to_all
+) -> None:
     """Change values, and make the Job anew if they need it; ``agree`` asks before running jobs are put back.
 
     Raises MiniClusterError when nothing or not all is done.
     """
-    found = find(kubernetes, name)
-    if not found.job:
-        raise StateError(f"the Job {found.name} can't be read: ask for a Role that allows it")
-    kubernetes = changed(kubernetes, namespace=found.job.namespace)
+    its_cluster = find(kubernetes, name)
+    if not its_cluster.job:
+        raise StateError(f"the Job {its_cluster.name} can't be read: ask for a Role that allows it")
+    kubernetes = changed(kubernetes, namespace=its_cluster.job.namespace)
     with _interrupted("nothing has changed"):
-        one, change = _prepare(kubernetes, found, asked, say)
+        one, change = _prepare(kubernetes, its_cluster, asked, say)
         is_live = bool(one.job) and "deletionTimestamp" not in one.job["metadata"]
         version = json.loads(kubernetes.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
-        plan = planned.render(one.release, found.job.namespace, change, version)
+        plan = planned.render(one.release, its_cluster.job.namespace, change, version)
         differences = list(planned.changes(one.job, plan.record)) if is_live else []
         if differences and not one.job["spec"].get("suspend"):
             # these refusals need no upgrade that is tried out, which takes seconds
-            planned.check(found.name, one.release, differences, plan.values)
+            planned.check(its_cluster.name, one.release, differences, plan.values)
         refused = revisions.is_refused(kubernetes, one.release, change, say) if is_live else None
     with _interrupted("run the same command again, which goes on from there"):
         if is_live and not refused and not one.is_half:
             revisions.upgrade(kubernetes, one.release, change, say)
-            say(f"{found.name}: the live Job takes these values, so its pods stay")
+            say(f"{its_cluster.name}: the live Job takes these values, so its pods stay")
             return
         if refused and not differences:
             raise refused
-        planned.check(found.name, one.release, differences, plan.values)
+        planned.check(its_cluster.name, one.release, differences, plan.values)
         if refused or not is_live:
             check_admission(kubernetes, plan.jobs)
             if refused:
-                say(f"{found.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
+                say(f"{its_cluster.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
             if is_live and _tell_jobs(one, asked.grace):
-                agree(f"Replace {found.name}?", False)
+                agree(f"Replace {its_cluster.name}?", False)
             _take_away(one, asked.grace, is_live=is_live)
         _make(one, change, asked.timeout)
 
@@ -104,26 +106,30 @@ def _interrupted(way_out: str) -> Iterator[None]:
         raise Interrupted(f"interrupted: {way_out}") from None
 
 
-def _prepare(kubernetes: Kubernetes, found: Found, asked: Asked, say: Say) -> tuple[Replacement, Change]:
+def _prepare(
+    kubernetes: Kubernetes, its_cluster: LiveCluster, asked: ReplaceOptions, say: Say
+) -> tuple[Replacement, Change]:
     """Return what is there, and the change. Raises StateError for a MiniCluster that has ended, ToolError."""
-    cluster = Cluster(kubernetes, found.name)
+    cluster = Cluster(kubernetes, its_cluster.name)
     with refusals():
         job, lead = cluster.read_job(), cluster.read_lead()
-        owner = job or kubernetes.get("configmap", f"{found.name}-config")
-    release = release_of(owner) if owner else found.name
+        owner = job or kubernetes.get("configmap", f"{its_cluster.name}-config")
+    release = release_of(owner) if owner else its_cluster.name
     is_up = bool(job and "deletionTimestamp" not in job["metadata"] and lead and lead.is_ready)
     if not is_up:
         revisions.forget_interrupted(kubernetes, release)
     history = revisions.read_history(kubernetes, release)
     before = revisions.way_back(history, is_up)
     is_half = not is_up and before != max(history).number
-    end = end_of(found.name, job)
+    end = end_of(its_cluster.name, job)
     if job and end and end[0] != "Gone" and not is_half:
-        raise StateError(f"{found.name} has ended ({end[0]}): uninstall {release} and install it with the new values")
+        raise StateError(
+            f"{its_cluster.name} has ended ({end[0]}): uninstall {release} and install it with the new values"
+        )
     revisions.check_chart(history, release)
     values = revisions.read_values(kubernetes, release)
     # a live MiniCluster keeps the maxSize of its install, also if only its size was set
-    most = values.get("maxSize") or (found.job.max_size if found.job else None)
+    most = values.get("maxSize") or (its_cluster.job.max_size if its_cluster.job else None)
     change = Change(asked.options, {**values, **({"maxSize": most} if most else {})})
     return Replacement(kubernetes, cluster, release, job, lead, before, is_half, say), change
 
@@ -134,13 +140,15 @@ def _prepare(kubernetes: Kubernetes, found: Found, asked: Asked, say: Say) -> tu
 def _tell_jobs(one: Replacement, grace: float | None) -> bool:
     """Say which jobs run, and what happens to them; return whether any may be ended."""
     # a lead that is silent ends the replacement before anything changes
-    going = leaving.find_going(one.kubernetes, one.lead, "requeue")._replace(why_unknown="")
+    going = leaving.find_affected(one.kubernetes, one.lead, "requeue")._replace(why_unknown="")
     if grace is None:
-        leaving.tell(one.cluster.name, going, "its nodes", Fate("no limit of time", work=WORK_FATE), one.say)
+        leaving.tell(one.cluster.name, going, "its nodes", JobImpact("no limit of time", work=WORK_FATE), one.say)
         return False
     time_left = f"{grace:g} s" if grace else "no time"
     again, otherwise = "is then put back into the queue", "is then cancelled: it may not run again"
-    return leaving.tell(one.cluster.name, going, "its nodes", Fate(time_left, again, otherwise, WORK_FATE), one.say)
+    return leaving.tell(
+        one.cluster.name, going, "its nodes", JobImpact(time_left, again, otherwise, WORK_FATE), one.say
+    )
 
 
 def _take_away(one: Replacement, grace: float | None, *, is_live: bool) -> None:
@@ -173,13 +181,13 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
                 "run the command again with other values"
             ) from None
         raise StateError(f"{name} was not replaced, {error}: it is rolled back and runs as before") from None
-    one.say(well(f"{name}: replaced, and its queue goes on"))
+    one.say(ok(f"{name}: replaced, and its queue goes on"))
 
 
 def _wait(one: Replacement, timeout: float) -> None:
     """Wait for the quorum, or a Job that somebody holds back. Raises StateError for pods that don't start."""
     cluster = one.cluster.within(timeout)
-    tell = StateTeller(cluster.kubernetes, cluster.name, one.say)
+    tell = StateReporter(cluster.kubernetes, cluster.name, one.say)
     stuck = None
     with tell.waiting():
         for job, lead in looks(cluster, one.say):

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.console import streams
 from minicluster.console.plurals import counted
 from minicluster.console.streams import Say
-from minicluster.console.terminal import Share, Step, well
+from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesError, MiniClusterError, ToolError
 from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort, Object
@@ -22,8 +22,8 @@ from minicluster.lifecycle.leaving import Agree
 from minicluster.release.revisions import check_own_chart, is_made_anew, resize
 from minicluster.status.document import document
 from minicluster.status.lookup import Cluster, find, refusals, refuse_forbidden
+from minicluster.status.reporter import ended
 from minicluster.status.snapshot import take_snapshot
-from minicluster.status.telling import ended
 from minicluster.waiting.ready import find_ready_lead
 from minicluster.waiting.wait import is_ready, look_for
 
@@ -51,29 +51,29 @@ def scale(  # noqa: PLR0913 - one has a default
     ToolError when Helm or the chart refuses.
     """
     size, group = asked
-    found = find(kubernetes, name)
-    cluster = Cluster(kubernetes, found.name)
+    its_cluster = find(kubernetes, name)
+    cluster = Cluster(kubernetes, its_cluster.name)
     with refusals():
         job = cluster.read_job()
-        policy = policy_of(kubernetes.get("configmap", f"{found.name}-config"), group)
-    _refuse_end(found.name, job)
-    nodes = _nodes(found, job, group)
-    if found.job and found.job.lead_address and seconds is not None:
-        raise ChoiceError(f"{found.name} is a burst, and the Flux of its root has its nodes: leave out the wait")
+        policy = policy_of(kubernetes.get("configmap", f"{its_cluster.name}-config"), group)
+    _refuse_end(its_cluster.name, job)
+    nodes = _nodes(its_cluster, job, group)
+    if its_cluster.job and its_cluster.job.lead_address and seconds is not None:
+        raise ChoiceError(f"{its_cluster.name} is a burst, and the Flux of its root has its nodes: leave out the wait")
     if policy:
-        _ask(kubernetes, found.name, asked, policy, say)
+        _ask(kubernetes, its_cluster.name, asked, policy, say)
     elif size is None:
         what = f"the size of {group}" if group else "its size"
-        raise ChoiceError(f"{found.name} has no autoscaler that could choose {what}: give a number")
+        raise ChoiceError(f"{its_cluster.name} has no autoscaler that could choose {what}: give a number")
     else:
-        _refuse_size(found.name, job, nodes, size)
+        _refuse_size(its_cluster.name, job, nodes, size)
         release = release_of(job)
         check_own_chart(kubernetes, release)
         if size < nodes.size and _tell_jobs(cluster, job, nodes, size, say):
-            agree(f"Scale {found.name} to {size}?", False)
-        what = f"{found.name} in namespace {job['metadata']['namespace']}{f', group {group}' if group else ''}"
+            agree(f"Scale {its_cluster.name} to {size}?", False)
+        what = f"{its_cluster.name} in namespace {job['metadata']['namespace']}{f', group {group}' if group else ''}"
         with streams.waiting():
-            say(Step(f"{what}: size {nodes.size} -> {size}", is_quiet=True))
+            say(Progress(f"{what}: size {nodes.size} -> {size}", is_quiet=True))
             resize(kubernetes, release, size, group, say)
             _end_with_release(cluster, job, release)
         say(f"{what}: size {nodes.size} -> {size}")
@@ -82,16 +82,20 @@ def scale(  # noqa: PLR0913 - one has a default
         most = nodes.max_size or size
         question = {"key": "", "online": [size, most], "first": nodes.first, "more": bool(policy)}
         with streams.waiting():
-            _wait(cluster, question, seconds, _NodeTeller(found.name, size, say), say)
+            _wait(cluster, question, seconds, _NodeTeller(its_cluster.name, size, say), say)
 
 
-def _nodes(found: Found, job: Object, group: str) -> GroupNodes:
+def _nodes(its_cluster: LiveCluster, job: Object, group: str) -> GroupNodes:
     """Return a group, or the cluster's own nodes. Raises ChoiceError when there is no such group."""
-    own = GroupNodes("", job["spec"]["completions"], 0, (found.job and found.job.max_size) or 0, found.pods)
-    by_name = {each.name: each for each in (own, *found.groups)}
+    own = GroupNodes(
+        "", job["spec"]["completions"], 0, (its_cluster.job and its_cluster.job.max_size) or 0, its_cluster.pods
+    )
+    by_name = {each.name: each for each in (own, *its_cluster.groups)}
     if group not in by_name:
-        names = ", ".join(each.name for each in found.groups)
-        raise ChoiceError(f"{found.name} has no group {group}: {f'there are {names}' if names else 'it has none'}")
+        names = ", ".join(each.name for each in its_cluster.groups)
+        raise ChoiceError(
+            f"{its_cluster.name} has no group {group}: {f'there are {names}' if names else 'it has none'}"
+        )
     return by_name[group]
 
 
@@ -112,7 +116,7 @@ def _tell_jobs(cluster: Cluster, job: Object, nodes: GroupNodes, size: int, say:
     with refusals():
         lead = cluster.read_lead()
     ranks = f"{nodes.first + size}-{nodes.first + nodes.size - 1}"
-    going = leaving.find_going(cluster.kubernetes, lead, leaving.on_stop(job), ranks)
+    going = leaving.find_affected(cluster.kubernetes, lead, leaving.on_stop(job), ranks)
     return leaving.tell(cluster.name, going, "the nodes that go", leaving.of_pods(job), say)
 
 
@@ -171,7 +175,7 @@ class _NodeTeller:
         if up == self._told:
             return
         self._told, text = up, f"{self._name}: {counted(up, 'node')} up"
-        self._say(well(text) if up == self._wanted else Step(text, "", Share(up, max(up, self._wanted))))
+        self._say(ok(text) if up == self._wanted else Progress(text, "", Share(up, max(up, self._wanted))))
 
 
 def _wait(cluster: Cluster, question: Message, seconds: float, tell: Callable[[int], None], say: Say) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from minicluster.cluster.lead import Lead
 from minicluster.console.streams import Say
-from minicluster.console.terminal import Step
+from minicluster.console.terminal import Progress
 from minicluster.errors import Interrupted, KubernetesError, StateError
 from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort, Object
@@ -40,7 +40,7 @@ class HeldQueue:
                 break
             if count and count != told:
                 text = f"{self._name}: the queue is stopped, {count} running jobs may end; --grace limits that"
-                say(Step(text, "stopped"))
+                say(Progress(text, "stopped"))
             told = count
         has_ended = False
         for reply in self._replies({"end": True}):
@@ -57,7 +57,7 @@ class HeldQueue:
         told, tries = None, 0
         while True:
             try:
-                found = self._next()
+                reply = self._next()
                 if message and told is not self._conversation and self._conversation:
                     told = self._conversation
                     told.say([message])
@@ -72,7 +72,7 @@ class HeldQueue:
                     ) from None
                 time.sleep(RETRY_SECONDS)
                 continue
-            yield from found
+            yield from reply
 
     def _next(self, seconds: float = SILENCE_SECONDS) -> list[dict[str, Any]]:
         """Return the next replies. Raises KubernetesError, BrokenError."""
@@ -129,10 +129,10 @@ def held_queue(cluster: Cluster, job: Object, lead: Lead | None) -> Iterator[Hel
 def _is_there(cluster: Cluster, job: Object) -> bool:
     """Return whether a Job is not removed, as far as Kubernetes says."""
     try:
-        found = cluster.read_job()
+        its_job = cluster.read_job()
     except KubernetesError:
         return False
-    return bool(found) and "deletionTimestamp" not in found["metadata"] and _uid(found) == _uid(job)
+    return bool(its_job) and "deletionTimestamp" not in its_job["metadata"] and _uid(its_job) == _uid(job)
 
 
 def _uid(job: Object) -> str | None:

@@ -11,7 +11,7 @@ from minicluster.console import streams
 from minicluster.console.pasted import Where, completed
 from minicluster.console.signals import handle_signals
 from minicluster.console.streams import Say
-from minicluster.console.terminal import Step, Told, wrong
+from minicluster.console.terminal import Progress, StyledText, failure
 from minicluster.errors import AccessError, AwayError, KubernetesError, StateError, StatusError, ToolError
 from minicluster.exec.piped import STOP_PRESSES
 from minicluster.kube.port import KubePort, Object
@@ -19,7 +19,7 @@ from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.status.lookup import Cluster
-from minicluster.status.telling import StateTeller, end_in_words
+from minicluster.status.reporter import StateReporter, end_in_words
 from minicluster.waiting.lead_log import LeadLog, Write
 from minicluster.waiting.wait import End, StartWatch, end_of_work, looks
 
@@ -73,7 +73,7 @@ class TemporaryRelease:
     def install(self) -> Cluster:
         """Install it, and return its MiniCluster, whose deadline is that of the release. Raises ToolError."""
         with streams.waiting():
-            self._say(Step(f"installing {self.asked.name}", is_quiet=True))
+            self._say(Progress(f"installing {self.asked.name}", is_quiet=True))
             oneshot.install(self.kubernetes, self.asked, self._words)
         self._is_installed = True
         self._say(f"installed {self.asked.name} in {self.kubernetes}")
@@ -95,7 +95,7 @@ class TemporaryRelease:
                 if self._is_installed and not self.has_ended:
                     self._say(f"removing {self.asked.name}")
                     self._cancel()
-                self._say(Step(f"removing {self.asked.name}", "removing", is_quiet=True))
+                self._say(Progress(f"removing {self.asked.name}", "removing", is_quiet=True))
                 is_over = self.has_ended and self.asked.is_made_up
                 if is_over or oneshot.is_there(self.kubernetes, self.asked):
                     self._is_installed = True
@@ -119,7 +119,7 @@ class TemporaryRelease:
 
     def _say_left(self, why: str) -> None:
         self.left = f"{self.asked.name} is left in {self.kubernetes}: {why}: {self.way_out}"
-        self._say(wrong(self.left))
+        self._say(failure(self.left))
 
     @property
     def way_out(self) -> str:
@@ -155,7 +155,7 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
         how = end_in_words(release.kubernetes, cluster.name, job, lead)
         assert how  # noqa: S101 - it was waited for
         end = end_of_work(cluster.name, how, lead)
-        say(Told(end.text, "wrong" if end.code else "well"))
+        say(StyledText(end.text, "wrong" if end.code else "well"))
     except AccessError as error:
         goes_on = isinstance(error.cause, AwayError) and not release.has_ended
         if goes_on:
@@ -176,7 +176,7 @@ def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> tuple[Object, Le
     the log. Each new state is said until the quorum, or the first line: only a job has one. Raises DeadlineError, and
     EndError for a lead that can't start.
     """
-    tell, check = StateTeller(cluster.kubernetes, cluster.name, say), StartWatch(cluster.name)
+    tell, check = StateReporter(cluster.kubernetes, cluster.name, say), StartWatch(cluster.name)
     begin = time.monotonic()
     with tell.waiting(), LeadLog(cluster.kubernetes, write, say) as log:
         for job, lead in looks(cluster, say):

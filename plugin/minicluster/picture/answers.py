@@ -15,13 +15,13 @@ from minicluster.status.why import job_in_words, sizes_of
 def job_answer(kube: KubePort, name: str, job: str) -> dict[str, Any]:
     """Return what a page shows of a job: ``why`` in sentences, its ``command`` and ``output``, or an ``error``."""
     try:
-        found = find(kube, name)
-        if 0 not in found.pods:
+        cluster = find(kube, name)
+        if 0 not in cluster.pods:
             raise ChoiceError(f"{name} has no lead now: what the page shows is all that is known")
-        known = json.loads(ask.ask(kube, found.pods[0], "job of a picture", ("/bin/sh", "-c", ASK, BOOT, job)))
+        known = json.loads(ask.ask(kube, cluster.pods[0], "job of a picture", ("/bin/sh", "-c", ASK, BOOT, job)))
     except (MiniClusterError, ValueError) as error:
         return {"error": str(error)}
     if "error" in known or not known["job"]:
         return {"error": f"{name} has no job {job} any more"}
-    why = [text for text, _ in job_in_words(name, {**known, "said": []}, sizes_of(found))]
+    why = [text for text, _ in job_in_words(name, {**known, "said": []}, sizes_of(cluster))]
     return {"why": why, "command": known["command"], "output": known["output"]}

@@ -44,15 +44,15 @@ def steps_of(job: Mapping[str, Any]) -> Iterator[Step]:
 
 def curve(steps: Iterable[Step]) -> list[Sample]:
     """Return the samples of steps in any order."""
-    found: list[Sample] = []
+    samples: list[Sample] = []
     now = Sample(0.0)
     for when, change in sorted(steps, key=lambda step: step[0]):
         sums = {name: getattr(now, name) + change.get(name, 0) for name in Sample._fields[1:]}
         now = Sample(when, **sums)
-        if found and found[-1].t == when:
-            found.pop()
-        found.append(now)
-    return thinned(found)
+        if samples and samples[-1].t == when:
+            samples.pop()
+        samples.append(now)
+    return thinned(samples)
 
 
 def thinned(samples: list[Sample], most: int = MOST_RECORDS) -> list[Sample]:

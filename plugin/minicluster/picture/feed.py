@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from minicluster.cluster.find import Found, broker_pods, found_of
+from minicluster.cluster.find import LiveCluster, broker_pods, live_cluster
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.reasons import with_reasons
 from minicluster.cluster.troubles import sizes_told
@@ -20,7 +20,7 @@ from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.ask import Conversation
 from minicluster.lead.program import first_line
-from minicluster.picture.jobbook import PICTURE_JOBS
+from minicluster.picture.job_history import PICTURE_JOBS
 from minicluster.picture.timeline import Timeline
 from minicluster.status.document import document
 from minicluster.status.lookup import Cluster, find
@@ -35,17 +35,17 @@ OWN_ERROR = "the picture has a bug, please report it: {!r}"
 CLOSE_SECONDS = 3.0
 
 
-def sizes(kube: KubePort, found: Found) -> list[tuple[float, str]]:
+def sizes(kube: KubePort, cluster: LiveCluster) -> list[tuple[float, str]]:
     """Return when and how the agent has changed the size, as far as there are events, and the user may read them."""
     # an earlier MiniCluster may have had the name
-    since = found.job.created.timestamp() if found.job else 0.0
+    since = cluster.job.created.timestamp() if cluster.job else 0.0
     with suppress(KubernetesError):
-        told = sizes_told(kube.select("events", "", "involvedObject.kind=Job"), found.name)
+        told = sizes_told(kube.select("events", "", "involvedObject.kind=Job"), cluster.name)
         return [each for each in told if each[0] >= since]
     return []
 
 
-def described(found: Found, status: str, silence: str, ahead_seconds: float = 0.0) -> dict[str, Any]:
+def described(cluster: LiveCluster, status: str, silence: str, ahead_seconds: float = 0.0) -> dict[str, Any]:
     """Return the document of `minicluster status` by the lead's last answer; where it is "", why there is none.
 
     The lead's clock is so far ahead of ours.
@@ -57,7 +57,7 @@ def described(found: Found, status: str, silence: str, ahead_seconds: float = 0.
             raise ask.SilentError(silence)
         return status
 
-    return dict(streams.pasteable(document(snapshot(found, now, asked))))
+    return dict(streams.pasteable(document(snapshot(cluster, now, asked))))
 
 
 class Reader:
@@ -97,7 +97,7 @@ class Feed:
         self._kube = kube.within(None, self._stop)
         self._near, self._far = socket.socketpair()
         self._near.setblocking(False)
-        self._found: Found | None = None
+        self._found: LiveCluster | None = None
         self._status, self._silence = "", "it was not asked yet"
         self._has_recalled, self._lacking = False, ""
         self._threads = [threading.Thread(target=one, daemon=True) for one in (self._watch, self._listen)]
@@ -140,8 +140,8 @@ class Feed:
                     if self._stop.is_set():
                         return
                     # `find` raises the error for a MiniCluster that is gone
-                    found = found_of(self._kube, name, job, pods) or find(self._kube, name)
-                    self._see(with_reasons(self._kube, found))
+                    live = live_cluster(self._kube, name, job, pods) or find(self._kube, name)
+                    self._see(with_reasons(self._kube, live))
                     self._stop.wait(FEED_PAUSE_SECONDS)
             except AbsentError as error:
                 self._found = None
@@ -152,13 +152,13 @@ class Feed:
                 self._fail(OWN_ERROR.format(error))
             self._stop.wait(RETRY_SECONDS)
 
-    def _see(self, found: Found) -> None:
-        told = sizes(self._kube, found)
-        self._found = found
+    def _see(self, live: LiveCluster) -> None:
+        told = sizes(self._kube, live)
+        self._found = live
         self._describe()
         with self.lock:
-            if found.job:
-                self.timeline.take_size(found.job.size, self.timeline.clock(time.time()), told)
+            if live.job:
+                self.timeline.take_size(live.job.size, self.timeline.clock(time.time()), told)
         self._look.set()
 
     def _fail(self, trouble: str, status: Mapping[str, Any] | None = None) -> None:
@@ -170,9 +170,9 @@ class Feed:
         with self._describing:
             if self._found is None:
                 return
-            found = described(self._found, self._status, self._silence, self.timeline.ahead_seconds)
+            description = described(self._found, self._status, self._silence, self.timeline.ahead_seconds)
             with self.lock:
-                self.timeline.take_status(found, self._lacking)
+                self.timeline.take_status(description, self._lacking)
 
     # the lead -------------------------------------------------------------------------------------------------
 

@@ -60,8 +60,8 @@ def plots() -> dict[str, Any]:
 
     nodes = _nodes()
     queue = _queue(nodes.x_range)
-    found: dict[str, Any] = json_item(column(nodes, queue, sizing_mode="stretch_width"))  # type: ignore[assignment]
-    return found
+    item: dict[str, Any] = json_item(column(nodes, queue, sizing_mode="stretch_width"))  # type: ignore[assignment]
+    return item
 
 
 def _source(name: str, *columns: str) -> Any:
@@ -74,7 +74,7 @@ def _figure(name: str, height: int, **options: Any) -> Any:
     from bokeh.models import DatetimeTickFormatter  # noqa: PLC0415 - see the top
     from bokeh.plotting import figure  # noqa: PLC0415
 
-    found = figure(
+    plot = figure(
         name=name,
         height=height,
         sizing_mode="stretch_width",
@@ -86,21 +86,21 @@ def _figure(name: str, height: int, **options: Any) -> Any:
         lod_threshold=None,
         **options,
     )
-    found.xaxis.formatter = DatetimeTickFormatter(
+    plot.xaxis.formatter = DatetimeTickFormatter(
         seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M", hourmin="%H:%M", hours="%H:%M", days="%m-%d"
     )
-    found.toolbar.logo = None
-    return found
+    plot.toolbar.logo = None
+    return plot
 
 
 def _nodes() -> Any:
     from bokeh.models import BasicTicker, HoverTool, Range1d  # noqa: PLC0415 - see the top
 
-    found = _figure("nodes", NODES_PIXELS, x_range=Range1d(start=0, end=1), y_range=Range1d(start=1, end=0))
-    found.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    found.ygrid.visible = False
+    plot = _figure("nodes", NODES_PIXELS, x_range=Range1d(start=0, end=1), y_range=Range1d(start=1, end=0))
+    plot.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+    plot.ygrid.visible = False
     source = _source("bars", *BAR_FIELDS)
-    bars = found.quad(
+    bars = plot.quad(
         source=source,
         **EDGES,
         fill_color="color",
@@ -109,7 +109,7 @@ def _nodes() -> Any:
         line_width=0.5,
     )
     # apart from the bars: a pattern takes long to draw
-    found.quad(
+    plot.quad(
         source=_source("hatches", *EDGES, "hatch"),
         **EDGES,
         fill_color=None,
@@ -118,7 +118,7 @@ def _nodes() -> Any:
         hatch_color="white",
         hatch_alpha=0.6,
     )
-    marks = found.scatter(
+    marks = plot.scatter(
         source=_source("marks", "x", "y", "color", "marker", "kind", "text"),
         x="x",
         y="y",
@@ -127,22 +127,22 @@ def _nodes() -> Any:
         fill_color="color",
         line_color="white",
     )
-    found.add_tools(HoverTool(renderers=[bars], tooltips=_HOVER))
-    found.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@text")]))
-    found.segment(
+    plot.add_tools(HoverTool(renderers=[bars], tooltips=_HOVER))
+    plot.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@text")]))
+    plot.segment(
         source=_source("lines", "x", "y", "color"), x0="x", x1="x", y0=-0.5, y1="y", color="color", line_dash="dotted"
     )
-    return found
+    return plot
 
 
 def _queue(x_range: Any) -> Any:
     from bokeh.models import HoverTool, LinearAxis, Range1d  # noqa: PLC0415 - see the top
 
-    found = _figure("queue", QUEUE_PIXELS, x_range=x_range, y_range=Range1d(start=0, end=1))
-    found.xaxis.axis_label = "time (UTC)"
-    found.yaxis.axis_label = "jobs, cores"
-    found.extra_y_ranges = {"nodes": Range1d(start=0, end=1)}
-    found.add_layout(LinearAxis(y_range_name="nodes", axis_label="nodes"), "right")
+    plot = _figure("queue", QUEUE_PIXELS, x_range=x_range, y_range=Range1d(start=0, end=1))
+    plot.xaxis.axis_label = "time (UTC)"
+    plot.yaxis.axis_label = "jobs, cores"
+    plot.extra_y_ranges = {"nodes": Range1d(start=0, end=1)}
+    plot.add_layout(LinearAxis(y_range_name="nodes", axis_label="nodes"), "right")
     samples = _source("samples", "t", "waiting", "running", "cores", "up")
     sizes = _source("sizes", "t", "size")
     styles: dict[str, dict[str, Any]] = {
@@ -153,11 +153,11 @@ def _queue(x_range: Any) -> Any:
     }
     labels = {"waiting": "jobs that wait", "running": "jobs that run", "cores": "cores in use", "up": "nodes up"}
     for key, style in styles.items():
-        line = found.step(source=samples, x="t", y=key, mode="after", legend_label=labels[key], **style)
+        line = plot.step(source=samples, x="t", y=key, mode="after", legend_label=labels[key], **style)
         if key == "waiting":
             tips = [("waiting", "@waiting"), ("running", "@running"), ("cores", "@cores"), ("nodes up", "@up")]
-            found.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
-    found.step(
+            plot.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
+    plot.step(
         source=sizes,
         x="t",
         y="size",
@@ -168,7 +168,7 @@ def _queue(x_range: Any) -> Any:
         line_dash="dotdash",
         y_range_name="nodes",
     )
-    found.legend.orientation = "horizontal"
-    found.add_layout(found.legend[0], "above")
-    found.legend.padding, found.legend.label_text_font_size = 2, "12px"
-    return found
+    plot.legend.orientation = "horizontal"
+    plot.add_layout(plot.legend[0], "above")
+    plot.legend.padding, plot.legend.label_text_font_size = 2, "12px"
+    return plot

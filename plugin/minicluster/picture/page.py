@@ -19,8 +19,8 @@ FILE_POLICY = (
 def as_file(name: str, where: str, data: dict[str, Any]) -> bytes:
     """Return a page with all that it shows, as `Timeline.snapshot` returns that. Raises ToolError without Bokeh."""
     library = figures.script().read_text(encoding="utf-8")
-    found = _page(name, _config(name, where, data=data), policy=FILE_POLICY, library=library, script=script())
-    return found.encode()
+    page = _page(name, _config(name, where, data=data), policy=FILE_POLICY, library=library, script=script())
+    return page.encode()
 
 
 def live(name: str, where: str) -> bytes:

@@ -10,18 +10,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.states import ENDED_STATES
-from minicluster.picture import nodebook
+from minicluster.picture import node_history
 from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, thinned
 from minicluster.picture.curves import cores_of as cores
-from minicluster.picture.jobbook import PICTURE_JOBS, JobBook, shown, status_of
-from minicluster.picture.nodebook import Mark, NodeBook
+from minicluster.picture.job_history import PICTURE_JOBS, JobHistory, shown, status_of
+from minicluster.picture.node_history import Mark, NodeHistory
 from minicluster.status.reported import TIMES
 from minicluster.status.table import Row, duration, rows_of
 
 Data = dict[str, Any]
 #: Seconds between two samples of the queue; those in which a size that changed has its reason
 SAMPLE_SECONDS, REASON_SECONDS = 1.0, 60.0
-#: How the agent tells that it has changed the size (pod/agent/sized.py)
+#: How the agent tells that it has changed the size (pod/agent/scaled_job.py)
 SCALED = re.compile(r"(?:group [^:]+: )?(size (\d+) -> (\d+)): ")
 
 
@@ -30,7 +30,7 @@ class Timeline:
 
     def __init__(self, name: str, most: int = PICTURE_JOBS) -> None:
         self.name = name
-        self.jobs, self.nodes = JobBook(most), NodeBook(name)
+        self.jobs, self.nodes = JobHistory(most), NodeHistory(name)
         self.samples: list[Sample] = []
         self.status: Mapping[str, Any] = {}  #: the document of `minicluster status`
         self.trouble = ""  #: why it is not known how it is now
@@ -86,21 +86,21 @@ class Timeline:
         self._is_changed = True
 
     def _take_scaled(self, mark: Mark) -> None:
-        found = SCALED.match(mark.text)
+        match = SCALED.match(mark.text)
         if mark in self.nodes.marks:
             return
         self.nodes.marks.append(mark)
-        if not found:
+        if not match:
             return
-        for plain in [each for each in self.nodes.marks if each.text == found[1] and each.t > mark.t - REASON_SECONDS]:
+        for plain in [each for each in self.nodes.marks if each.text == match[1] and each.t > mark.t - REASON_SECONDS]:
             self.nodes.marks.remove(plain)
         if not mark.text.startswith("group "):
-            self.sizes += [(mark.t - 0.001, int(found[2])), (mark.t, int(found[3]))]
+            self.sizes += [(mark.t - 0.001, int(match[2])), (mark.t, int(match[3]))]
             self.sizes.sort()
 
     def _is_told(self, size: int, now: float) -> bool:
         recent = (mark for mark in self.nodes.marks if mark.kind == "size" and now - mark.t < REASON_SECONDS)
-        return any((found := SCALED.match(mark.text)) and int(found[3]) == size for mark in recent)
+        return any((match := SCALED.match(mark.text)) and int(match[3]) == size for mark in recent)
 
     def take_status(self, document: Mapping[str, Any], trouble: str = "") -> None:
         """Take the document of `minicluster status`, or why there is none; then the last one stays."""
@@ -140,8 +140,8 @@ class Timeline:
     def snapshot(self, now: float) -> Data:
         """Return all that is shown, as JSON has it."""
         now = self.clock(now)
-        found = {"jobs": [shown(job) for job in self.jobs.jobs.values()], "samples": self.samples, "all": True}
-        return found | self._whole(now)
+        data = {"jobs": [shown(job) for job in self.jobs.jobs.values()], "samples": self.samples, "all": True}
+        return data | self._whole(now)
 
     def changes(self, now: float) -> Data | None:
         """Return what has changed since the last call; None if nothing has."""
@@ -150,15 +150,15 @@ class Timeline:
         if not self._is_changed:
             return None
         jobs = [shown(self.jobs.jobs[number]) for number in sorted(self._touched)]
-        found = {"jobs": jobs, "gone": [str(number) for number in self._gone], "samples": self.samples[self._sampled :]}
+        data = {"jobs": jobs, "gone": [str(number) for number in self._gone], "samples": self.samples[self._sampled :]}
         if not self._sampled:
-            found["newSamples"] = True
+            data["newSamples"] = True
         self._touched, self._gone, self._sampled, self._is_changed = set(), [], len(self.samples), False
-        return found | self._whole(now)
+        return data | self._whole(now)
 
     def _whole(self, now: float) -> Data:
         """Return what is shown anew each time: it is small."""
-        nodes = nodebook.rows(self.nodes, self.status, self.size)
+        nodes = node_history.rows(self.nodes, self.status, self.size)
         lanes = self.jobs.lanes
         return {
             "now": now,
@@ -174,17 +174,17 @@ class Timeline:
 
     def _rows(self, now: float) -> list[Row]:
         """Return the rows of the status, with the last change of the size and the job that has waited longest."""
-        found = list(rows_of(self.status)) if self.status else []
+        rows = list(rows_of(self.status)) if self.status else []
         if self.told and not self.is_over:
             # a mark may be newer than the figures
-            found.append(Row("Figures", f"of {datetime.fromtimestamp(self.told, UTC):%H:%M:%S} UTC"))
+            rows.append(Row("Figures", f"of {datetime.fromtimestamp(self.told, UTC):%H:%M:%S} UTC"))
         sizes = [mark for mark in sorted(self.nodes.marks) if mark.kind == "size"]
         if sizes:
-            found.append(Row("Last change", f"{sizes[-1].text}, {duration(max(0.0, now - sizes[-1].t))} ago"))
+            rows.append(Row("Last change", f"{sizes[-1].text}, {duration(max(0.0, now - sizes[-1].t))} ago"))
         waiting = [job for number in self.jobs.active if status_of(job := self.jobs.jobs[number]) == "PENDING"]
         if waiting:
-            found.append(self._oldest(min(waiting, key=lambda job: job.get("t_submit") or now), now))
-        return found
+            rows.append(self._oldest(min(waiting, key=lambda job: job.get("t_submit") or now), now))
+        return rows
 
     def _oldest(self, job: Mapping[str, Any], now: float) -> Row:
         name, waits = job.get("id", ""), self.status.get("waiting") or ()

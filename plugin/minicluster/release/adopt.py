@@ -125,14 +125,14 @@ def _parts(chunks: Iterable[bytes], say: Say) -> Iterator[tuple[bytes, Mapping[s
     """
     for chunk in chunks:
         document = _read(chunk) if may_have_others(chunk) else None
-        found = [(one, _metadata(one, say)) for one in each_object(document)]
-        names = [f"{one['kind']} {metadata.get('name')}" for one, metadata in found if metadata is not None]
+        parts = [(one, _metadata(one, say)) for one in each_object(document)]
+        names = [f"{one['kind']} {metadata.get('name')}" for one, metadata in parts if metadata is not None]
         if names:
             _check_keys(chunk, names)
         if names and is_list(document):
-            yield from ((yamlio.dump(one), metadata) for one, metadata in found)
+            yield from ((yamlio.dump(one), metadata) for one, metadata in parts)
         else:
-            yield chunk, found[0][1] if names else None
+            yield chunk, parts[0][1] if names else None
 
 
 def _read(chunk: bytes) -> Any:

@@ -11,8 +11,8 @@ from minicluster.documents import yamlio
 from minicluster.errors import SpecError, UsageError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
-from minicluster.release.asked import (
-    AskedRelease,
+from minicluster.release.options import (
+    ReleaseOptions,
     find_runner,
     node_values,
     of_container,
@@ -55,7 +55,7 @@ def read_keep(text: str) -> Keep:
 
 
 @dataclass(frozen=True)
-class Created(AskedRelease):
+class CreateReleaseOptions(ReleaseOptions):
     """What is asked of a MiniCluster that stays."""
 
     most: int | None = None  #: nodes
@@ -63,7 +63,7 @@ class Created(AskedRelease):
     keep: Keep | None = None
 
 
-def check(asked: Created) -> None:
+def check(asked: CreateReleaseOptions) -> None:
     """Raise UsageError for what makes no sense together; values that are given may have what lacks."""
     if asked.nodes and asked.most and asked.nodes > asked.most:
         raise UsageError(
@@ -73,7 +73,7 @@ def check(asked: Created) -> None:
         raise UsageError("autoscaling needs a maximum: give --max, max_nodes in Python, the most nodes that may be")
 
 
-def value_words(asked: Created) -> list[str]:
+def value_words(asked: CreateReleaseOptions) -> list[str]:
     """Return Helm's options for the values. Raises ToolError for values that Helm refuses."""
     own = _values(asked)
     runner = find_runner(asked, own)
@@ -89,23 +89,23 @@ def value_words(asked: Created) -> list[str]:
     return [*values, *asked.given, *set_words({**own, **of_container(runner.number, container)})]
 
 
-def _values(asked: Created) -> dict[str, Any]:
+def _values(asked: CreateReleaseOptions) -> dict[str, Any]:
     """Return the values that are not of a container, by their paths."""
-    found: dict[str, Any] = {"size": asked.nodes, "maxSize": asked.most}
+    values: dict[str, Any] = {"size": asked.nodes, "maxSize": asked.most}
     if asked.autoscales:
-        found |= {"autoscaling.enabled": True, "autoscaling.min": asked.nodes}
+        values |= {"autoscaling.enabled": True, "autoscaling.min": asked.nodes}
     if asked.keep:
-        found |= {"report.path": REPORT, **_claim("state.", asked.keep)}
-    return {path: value for path, value in found.items() if value is not None}
+        values |= {"report.path": REPORT, **_claim("state.", asked.keep)}
+    return {path: value for path, value in values.items() if value is not None}
 
 
 def _claim(prefix: str, keep: Keep) -> dict[str, Any]:
     modes = ["ReadWriteOnce"] if keep.of_one_node else None
-    found = {"capacity": keep.capacity, "storageClass": keep.storage_class, "accessModes": modes}
-    return {prefix + field: value for field, value in found.items() if value}
+    claim = {"capacity": keep.capacity, "storageClass": keep.storage_class, "accessModes": modes}
+    return {prefix + field: value for field, value in claim.items() if value}
 
 
-def install(kubernetes: KubePort, asked: Created) -> str:
+def install(kubernetes: KubePort, asked: CreateReleaseOptions) -> str:
     """Install the release; return the command line that did it, for a shell. Raises ToolError."""
     helm.check_name(asked.name)
     words = words_of_install(asked, value_words(asked))
@@ -119,7 +119,7 @@ def command_line(kubernetes: KubePort, words: Sequence[str]) -> str:
     return shlex.join(["helm", *words, *(word for pair in where.items() if pair[1] for word in pair)])
 
 
-def values_file(asked: Created) -> str:
+def values_file(asked: CreateReleaseOptions) -> str:
     """Return the values as a file to go on with, those of the user's files among them. Raises ToolError."""
     helm.check_name(asked.name)
     words = value_words(asked)

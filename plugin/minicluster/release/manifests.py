@@ -108,11 +108,11 @@ def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str
         if one.kind == "Job" and path.is_file():
             before = _read(path.read_bytes(), path)
             old = _immutable(before)
-            found = list(upgrade.changes(old, _immutable(one.document), unset)) if old else []
-            for key, was, now in found:
+            changes = list(upgrade.changes(old, _immutable(one.document), unset)) if old else []
+            for key, was, now in changes:
                 change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
                 yield f"{change}: delete the Job, or undo it"
-            if not found and upgrade.immutable_fields(before) != upgrade.immutable_fields(one.document):
+            if not changes and upgrade.immutable_fields(before) != upgrade.immutable_fields(one.document):
                 yield (
                     f"{_chart(one.document)} makes other pods than {_chart(before)}, and the pods of a live Job "
                     f"{one.name} can't change: delete the Job, or render with {_chart(before)}"

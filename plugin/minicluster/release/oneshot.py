@@ -11,8 +11,8 @@ from typing import Any
 from minicluster.errors import SpecError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
-from minicluster.release.asked import (
-    AskedRelease,
+from minicluster.release.options import (
+    ReleaseOptions,
     Runner,
     document,
     find_runner,
@@ -38,7 +38,7 @@ def made_up_name() -> str:
 
 
 @dataclass(frozen=True)
-class Oneshot(AskedRelease):
+class Oneshot(ReleaseOptions):
     """What is asked of a run; None and "" leave a value as the chart or the user's values have it."""
 
     name: str = ""  #: "" makes one up
@@ -60,9 +60,9 @@ def cluster_values(asked: Oneshot) -> dict[str, Any]:
     if why := too_few_tasks(asked.tasks or 0, asked.nodes or 0):
         raise SpecError(why)
     seconds = None if asked.seconds is None else math.ceil(asked.seconds) + SLACK_SECONDS
-    found = {"size": asked.nodes, "tasks": asked.tasks, "deadlineSeconds": seconds}
+    values = {"size": asked.nodes, "tasks": asked.tasks, "deadlineSeconds": seconds}
     # a Job that is removed as soon as it has ended takes the exit code with it
-    return {"cleanup": False, **{path: value for path, value in found.items() if value is not None}}
+    return {"cleanup": False, **{path: value for path, value in values.items() if value is not None}}
 
 
 def too_few_tasks(tasks: int, nodes: int) -> str:
@@ -144,9 +144,9 @@ def _value_words(asked: Oneshot, index: int) -> list[str]:
 
 def _runner(asked: Oneshot) -> Runner:
     """Return the runner in the user's values. Raises SpecError when there is nothing to run."""
-    found = find_runner(asked, cluster_values(asked))
-    runner = found.container
+    container = find_runner(asked, cluster_values(asked))
+    runner = container.container
     has_work = runner.get("command") or (runner.get("commands") or {}).get("script") or runner.get("diagnostics")
     if not asked.command and not has_work:
         raise SpecError(f"{asked.name} has nothing to run: give a command after --, or values with one")
-    return found
+    return container

@@ -60,20 +60,20 @@ class Change(NamedTuple):
 
 def way_back(history: Sequence[Revision], is_up: bool) -> int:
     """Return the revision to roll back to; ``is_up``: the present one has reached its quorum. Raises ToolError."""
-    found = {revision.number: revision for revision in history}
+    by_number = {revision.number: revision for revision in history}
     for revision in sorted(history, reverse=True):
         if revision.status in GOOD:
             before = None if is_up else revision.before
-            return before if before in found and before is not None else revision.number
+            return before if before in by_number and before is not None else revision.number
     raise ToolError("the release has no revision that was deployed: uninstall it, and install it again")
 
 
 def read_history(kubernetes: KubePort, release: str) -> list[Revision]:
     """Return the revisions that Helm keeps. Raises ToolError."""
-    found = json.loads(kubernetes.helm("history", release, "--output=json"))
+    revisions = json.loads(kubernetes.helm("history", release, "--output=json"))
     return [
         Revision(int(each["revision"]), each["status"], each.get("description", ""), chart_name(each["chart"]))
-        for each in found
+        for each in revisions
     ]
 
 

@@ -70,7 +70,7 @@ def refuse_orphans(objects: Iterable[tuple[str, bytes]], clusters: set[str]) -> 
     for cluster, chunk in objects:
         if cluster not in clusters:
             words = [
-                found[1].decode() if found else "?" for found in (KIND_LINE.search(chunk), _NAME_LINE.search(chunk))
+                match[1].decode() if match else "?" for match in (KIND_LINE.search(chunk), _NAME_LINE.search(chunk))
             ]
             raise StreamError(
                 f"the {' '.join(words)} is in the stream, and the document of its MiniCluster {cluster} is not: it was "

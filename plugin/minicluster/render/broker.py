@@ -97,8 +97,8 @@ def port(cluster: MiniClusterModel) -> int:
 
 def section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table of broker.toml; an empty one when it is missing, or no table."""
-    found = tables.get(name)
-    return found if isinstance(found, dict) else {}
+    known = tables.get(name)
+    return known if isinstance(known, dict) else {}
 
 
 def computed(cluster: MiniClusterModel) -> dict[str, Any]:

@@ -4,50 +4,9 @@ The spec of a PersistentVolumeClaim is immutable, except for a larger request. T
 when half of the release is applied.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
 from minicluster.errors import SpecError
-from minicluster.render import handed
+from minicluster.render.handover import LiveClaim
 from minicluster.render.quantity import to_number
-
-
-class Claim(NamedTuple):
-    """The fields of a claim, or those that the values ask for; None and an empty list ask for nothing."""
-
-    capacity: str
-    storage_class: str | None
-    access_modes: list[str]
-
-
-class LiveClaim(NamedTuple):
-    """A claim as the chart found it."""
-
-    name: str
-    place: str  #: in the values, e.g. ``containers[0].volumes.data`` or ``state``
-    was: Claim
-    asked: Claim
-    deleted: bool  #: whether it was deleted; it stays until the last pod that uses it has ended
-
-
-def load(found: object) -> list[LiveClaim]:
-    """Return the claims of a hand-over document. Raises SpecError for what the chart didn't write."""
-    with handed.by_the_chart("claims"):
-        return [_live(one) for one in list(found or [])]  # type: ignore[call-overload]
-
-
-def _live(found: Mapping[str, Any]) -> LiveClaim:
-    was, asked = _claim(found["was"]), _claim(found["asked"])
-    return LiveClaim(str(found["name"]), str(found["place"]), was, asked, bool(found["deleted"]))
-
-
-def _claim(fields: Mapping[str, Any]) -> Claim:
-    storage_class = fields.get("storageClass")
-    return Claim(
-        str(fields["capacity"]),
-        None if storage_class is None else str(storage_class),
-        sorted(map(str, fields.get("accessModes") or [])),
-    )
 
 
 def refuse(claim: LiveClaim) -> None:

@@ -43,18 +43,18 @@ DEFAULTS_FILE = Path(__file__).parent.parent / "chart" / "files" / "defaults.jso
 @cache
 def default_values() -> Mapping[str, Any]:
     """Return the chart's values. They are shared: copy what you change."""
-    found: Mapping[str, Any] = json.loads(DEFAULTS_FILE.read_bytes())
-    return found
+    values: Mapping[str, Any] = json.loads(DEFAULTS_FILE.read_bytes())
+    return values
 
 
 def differing_from_defaults(given: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a map of maps that differs from another one, such as the chart's values."""
-    found: dict[str, Any] = {}
+    differing: dict[str, Any] = {}
     for key, value in given.items():
         other = beside.get(key)
         if isinstance(value, dict) and isinstance(other, dict):
             if part := differing_from_defaults(value, other):
-                found[key] = part
+                differing[key] = part
         elif key not in beside or value != other:
-            found[key] = value
-    return found
+            differing[key] = value
+    return differing

@@ -39,10 +39,10 @@ def keys(certificate: str) -> tuple[bytes, bytes]:
 
     Raises CurveError, which does not show the text, when it is not a certificate.
     """
-    found = {match[1]: match[2].encode() for match in _KEYS.finditer(certificate)}
-    if found.keys() != {"public", "secret"}:
+    parts = {match[1]: match[2].encode() for match in _KEYS.finditer(certificate)}
+    if parts.keys() != {"public", "secret"}:
         raise CurveError("this is not a CURVE certificate: give the text that `flux keygen FILE` writes")
-    return found["public"], found["secret"]
+    return parts["public"], parts["secret"]
 
 
 def certificate(cluster: MiniClusterModel, keypair: Keypair) -> str | None:
@@ -54,8 +54,8 @@ def certificate(cluster: MiniClusterModel, keypair: Keypair) -> str | None:
     given: str = cluster.flux["curveCert"]
     if cluster.flux["curveCertSecret"]:
         return None
-    found = {match[1] for match in _KEYS.finditer(given)}
-    if given and (found != {"public", "secret"} or not all(c.isprintable() or c in "\n\t" for c in given)):
+    names = {match[1] for match in _KEYS.finditer(given)}
+    if given and (names != {"public", "secret"} or not all(c.isprintable() or c in "\n\t" for c in given)):
         raise CurveError("flux.curveCert is not a CURVE certificate: give the text that `flux keygen FILE` writes")
     if given or cluster.certificate:
         return given or cluster.certificate

@@ -17,8 +17,8 @@ CLASS = "deviceclass.resource.kubernetes.io/"
 
 def limits(runner: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the limits of a container, by resource."""
-    found: Mapping[str, Any] = runner.get("resources", {}).get("limits", {})
-    return found
+    amounts: Mapping[str, Any] = runner.get("resources", {}).get("limits", {})
+    return amounts
 
 
 def variable(resource: str) -> str | None:
@@ -43,8 +43,8 @@ def task_variable(cluster: MiniClusterModel) -> str:
     used = _claims(cluster.runner)
     claims = [claim for claim in cluster.spec["pod"]["resourceClaims"] if claim["name"] in used]
     resources = [*limits(cluster.runner), *(CLASS + name for claim in claims for name in _classes(claim))]
-    found = {text for text in map(variable, resources) if text is not None}
-    return found.pop() if len(found) == 1 else ""
+    kinds = {text for text in map(variable, resources) if text is not None}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def _classes(claim: Mapping[str, Any]) -> Iterator[str]:

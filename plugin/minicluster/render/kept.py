@@ -5,10 +5,10 @@ the new one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from minicluster.documents import yamlio
-from minicluster.render import handed
+from minicluster.render import handover
 from minicluster.render.revision import Job, Name, jobs_of, name_of
 from minicluster.render.stream import parse, split
 from minicluster.render.upgrade import immutable_fields, with_immutable
@@ -20,25 +20,18 @@ _SERVER_LABELS = {"controller-uid", "job-name", "batch.kubernetes.io/controller-
 _WHERE = ("nodeSelector", "tolerations", "affinity")
 
 
-class Kept(NamedTuple):
-    """A live Job that stays."""
-
-    spec: Mapping[str, Any]
-    changes_in_place: bool
-
-
 def with_kept(stream: bytes) -> bytes:
     """Return a stream of the chart in which Jobs that stay are as they are live; all else byte for byte.
 
     Raises SpecError for a text that the chart didn't write, and StreamError.
     """
     documents = [document for chunk in split(stream) if b"kept" in chunk and (document := parse(chunk))]
-    kept = {name: job for document in documents for name, job in load(document).items()}
+    kept = {name: job for document in documents for name, job in handover.live_jobs(document).items()}
     return b"".join(chunk for chunk, _ in applied(jobs_of(stream), kept)) if kept else stream
 
 
 def applied(
-    documents: Iterable[tuple[bytes, Job | None]], kept: Mapping[Name, Kept]
+    documents: Iterable[tuple[bytes, Job | None]], kept: Mapping[Name, handover.LiveJob]
 ) -> Iterator[tuple[bytes, Job | None]]:
     """Yield the documents of ``jobs_of`` with the Jobs that stay as they are live; all else as it is."""
     for chunk, job in documents:
@@ -50,18 +43,7 @@ def applied(
             yield chunk, job
 
 
-def load(document: Mapping[str, Any]) -> dict[Name, Kept]:
-    """Return what a hand-over document says of the live Jobs that stay."""
-    text = document.get("kept")
-    if not text:
-        return {}
-    with handed.by_the_chart("kept"):
-        found = handed.read(text)
-        namespace = str(document["metadata"].get("namespace") or "default")
-        return {(namespace, name): Kept(dict(spec), found["change"] == "place") for name, spec in found["jobs"].items()}
-
-
-def as_kept(job: Job, live: Kept) -> Job:
+def as_kept(job: Job, live: handover.LiveJob) -> Job:
     """Return a new Job with the immutable part of the live one."""
     fields = immutable_fields({"spec": live.spec})
     spec = {field: value for field, value in fields.items() if field not in _SERVER_FIELDS}

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from minicluster.documents import limits
 from minicluster.errors import SpecError
 from minicluster.kube.names import LABEL
-from minicluster.render import claims, constants, formats, programs, refusals, schema, upgrade
+from minicluster.render import claims, constants, formats, handover, refusals, schema, upgrade
 from minicluster.render.model import MiniClusterModel
 
 _TOO_DEEP = f"spec is nested more than {limits.DEPTH_LEVELS} levels deep"
@@ -36,16 +36,16 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
         **metadata,
         spec=_merge(constants.default_values(), spec),
         certificate=str(document.get("certificate") or ""),
-        installed=upgrade.load(document.get("installed")),
+        installed=handover.installed(document.get("installed")),
         kubernetes=str(document.get("kubernetes") or ""),
-        programs=programs.load(document.get("programs")),
+        programs=handover.programs(document.get("programs")),
     )
     refusal = next(_refusals(cluster), None)
     if refusal:
         raise SpecError(f"MiniCluster {name}: {refusal}")
     if cluster.installed:
         upgrade.refuse(cluster.installed, name, cluster.namespace, dict(upgrade.flat(constants.default_values())))
-    for claim in claims.load(document.get("claims")):
+    for claim in handover.claims(document.get("claims")):
         claims.refuse(claim)
     return cluster
 
@@ -120,13 +120,13 @@ def _resolve_hostlist(bursting: dict[str, Any]) -> None:
     """Take over the hostlist of leadBroker. Raises SpecError when there is another one."""
     lead = bursting.get("leadBroker", {})
     # it stays there: an empty leadBroker would mean that this cluster is a root
-    if found := lead.get("hostlist"):
-        if bursting.setdefault("hostlist", found) not in ("", found):
+    if hostlist_text := lead.get("hostlist"):
+        if bursting.setdefault("hostlist", hostlist_text) not in ("", hostlist_text):
             raise SpecError(
                 "flux.bursting.leadBroker.hostlist and flux.bursting.hostlist differ: they are two names of one field; "
                 "give one of them"
             )
-        bursting["hostlist"] = found
+        bursting["hostlist"] = hostlist_text
 
 
 def _rename(source: dict[str, Any], alias: str, target: dict[str, Any], name: str, place: str = "") -> None:

@@ -5,14 +5,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from minicluster.render.constants import KUEUE_QUEUE
-from minicluster.render.programs import Programs
-from minicluster.render.upgrade import Installed
+from minicluster.render.handover import Installed, Programs
 
 #: Fields of the runner that a group may have in their place
 RUNNER_FIELDS = ("image", "resources", "cores", "gpus")
 
 
-class Given(NamedTuple):
+class HandoverFields(NamedTuple):
     """The inputs of a cluster; ``spec`` has every key of the chart's values.yaml."""
 
     name: str
@@ -52,7 +51,7 @@ class NodeGroup(NamedTuple):
     cluster: "MiniClusterModel"  #: as it would be with this group's pods alone
 
 
-class MiniClusterModel(Given):
+class MiniClusterModel(HandoverFields):
     """A validated cluster."""
 
     @property

@@ -24,8 +24,8 @@ def added(cluster: MiniClusterModel) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for container in containers if isinstance(containers, list) else ():
             if isinstance(container, dict):
                 mounts = container.get("volumeMounts") or ()
-                found = (mount for mount in mounts if isinstance(mount, dict) and "mountPath" in mount)
-                yield from ((str(container.get("name")), mount) for mount in found)
+                mounts_given = (mount for mount in mounts if isinstance(mount, dict) and "mountPath" in mount)
+                yield from ((str(container.get("name")), mount) for mount in mounts_given)
 
 
 def runner_name(cluster: MiniClusterModel) -> str:

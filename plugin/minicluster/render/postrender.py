@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import broker, config, curve, devices, kept, renamed, revision, shared, stream
+from minicluster.render import broker, config, curve, devices, handover, kept, renamed, revision, shared, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -22,15 +22,15 @@ def render(
     ``allow_random`` may be a function that raises CurveError for a cluster that must not get such keys. ``say`` is told
     the warnings: Helm's own command has them in its notes. Raises MiniClusterError.
     """
-    newcomers: list[renamed.Newcomer] = []
+    newcomers: list[handover.Newcomer] = []
     revisions: set[str] = set()
-    live: dict[revision.Name, kept.Kept] = {}
+    live: dict[revision.Name, handover.LiveJob] = {}
 
     def expand(documents: Sequence[dict[str, Any]]) -> Iterator[Iterable[Mapping[str, Any]]]:
         clusters = list(map(load, documents))
-        newcomers.extend(filter(None, map(renamed.load, documents)))
+        newcomers.extend(filter(None, map(handover.newcomer, documents)))
         for document in documents:
-            live.update(kept.load(document))
+            live.update(handover.live_jobs(document))
         revisions.update(filter(None, (str(document.get("last") or "") for document in documents)))
         programs = shared.files(clusters)
         left = dict(programs)
@@ -48,15 +48,15 @@ def render(
 
 def _with_live_jobs(
     rendered: bytes,
-    newcomers: Sequence[renamed.Newcomer],
+    newcomers: Sequence[handover.Newcomer],
     revisions: set[str],
-    live: Mapping[revision.Name, kept.Kept],
+    live: Mapping[revision.Name, handover.LiveJob],
 ) -> bytes:
     """Return the stream of an upgrade, in which live Jobs stay as they were sent. Raises SpecError for a new name."""
-    found = list(kept.applied(revision.jobs_of(rendered), live))
-    renamed.refuse(newcomers, {revision.name_of(job) for _, job in found if job})
+    jobs = list(kept.applied(revision.jobs_of(rendered), live))
+    renamed.refuse(newcomers, {revision.name_of(job) for _, job in jobs if job})
     before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
-    return revision.with_sent(found, before)
+    return revision.with_sent(jobs, before)
 
 
 def _keypair(

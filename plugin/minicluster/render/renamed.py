@@ -4,45 +4,12 @@ Nothing in Kubernetes says that two names are those of one MiniCluster. But one 
 upgrade that adds one and removes one may rename it.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Set
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Set
 
 from minicluster.errors import SpecError
 from minicluster.kube.names import CHART_NAME
-from minicluster.render import handed
+from minicluster.render.handover import Newcomer
 from minicluster.render.revision import Name
-
-_VERSION = re.compile(r"-v?[0-9]+\.[0-9]+\.[0-9]+([-_].*)?$")
-
-
-class Newcomer(NamedTuple):
-    """A MiniCluster that has no Job, in an upgrade of a release that has others."""
-
-    namespace: str
-    name: str
-    chart: str  #: the chart's name: its alias in a parent chart
-    others: Mapping[str, str]  #: names of the Jobs of the release's MiniClusters, each with its chart
-
-
-def load(document: Mapping[str, Any]) -> Newcomer | None:
-    """Return what a hand-over document says of other MiniClusters, if it is of one without a Job; else None.
-
-    Raises SpecError for a text that the chart didn't write.
-    """
-    text = document.get("others")
-    if not text:
-        return None
-    with handed.by_the_chart("others"):
-        found = handed.read(text)
-        others = {
-            str(one["name"]): _VERSION.sub("", str(one["chart"]))
-            for one in found["jobs"]
-            if not one["group"] and not one["deleted"]
-        }
-        chart = str(found["chart"])
-    metadata = document["metadata"]
-    return Newcomer(str(metadata.get("namespace") or "default"), str(metadata["name"]), chart, others)
 
 
 def refuse(newcomers: Iterable[Newcomer], kept: Set[Name]) -> None:

@@ -55,15 +55,15 @@ def _properties(ranks: range, part: Hosts) -> Iterator[tuple[str, str]]:
 
 def resource_set(cluster: MiniClusterModel) -> str:
     """Return R as JSON, over all hosts that may ever join, with OWN for cores that Flux finds on the node."""
-    found = list(nodes(cluster))
+    listed = list(nodes(cluster))
     execution: dict[str, Any] = {
-        "R_lite": [{"rank": part.ranks, "children": _children(part)} for part in found],
+        "R_lite": [{"rank": part.ranks, "children": _children(part)} for part in listed],
         "starttime": 0.0,
         "expiration": 0.0,
-        "nodelist": [part.hosts for part in found],
+        "nodelist": [part.hosts for part in listed],
     }
     ranks: dict[str, list[str]] = {}
-    for part in found:
+    for part in listed:
         for name, those in part.properties.items():
             ranks.setdefault(name, []).append(those)
     if ranks:

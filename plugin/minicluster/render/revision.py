@@ -116,5 +116,5 @@ def _covers_list(live: list[Any], sent: list[Any], field: str) -> bool:
     key = MERGE_KEYS.get(field)
     if not key or not all(isinstance(item, dict) and key in item for item in [*live, *sent]):
         return len(live) == len(sent) and all(map(covers, live, sent))
-    found = {item[key]: item for item in live}
-    return all(item[key] in found and covers(found[item[key]], item) for item in sent)
+    by_key = {item[key]: item for item in live}
+    return all(item[key] in by_key and covers(by_key[item[key]], item) for item in sent)

@@ -116,11 +116,11 @@ def of_helm(said: str) -> str:
     """Return the first error of the schema in what Helm says, shallow before deep; "" for none."""
     told = ((match["pointer"], match["what"]) for match in HELM_SAYS.finditer(said))
     # an error with others below it says nothing
-    found = [(pointer.split("/")[1:], what) for pointer, what in told if what != "validation failed"]
-    if not found:
+    faults = [(pointer.split("/")[1:], what) for pointer, what in told if what != "validation failed"]
+    if not faults:
         return ""
     # a field that is misspelt may be why another one is missing
-    keys, what = min(found, key=lambda each: (len(each[0]), not HELM_UNKNOWN.fullmatch(each[1]), each[0]))
+    keys, what = min(faults, key=lambda each: (len(each[0]), not HELM_UNKNOWN.fullmatch(each[1]), each[0]))
     path = "".join(f"[{key}]" if key.isdecimal() else f".{key}" for key in keys).lstrip(".")
     unknown = HELM_UNKNOWN.fullmatch(what)
     return _unknown(path, unknown["name"], _rules_at(keys)) if unknown else f"{path or 'the spec'}: {what}"

@@ -17,6 +17,7 @@ CHECK_SECONDS = 60
 def shell(cluster: MiniClusterModel) -> str:
     """Return settings.sh: assignments whose values are quoted; the value of ``mc_*_words`` is itself a quoted list."""
     runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
+    # an upgrade reads those of a live settings.sh, which any older version may have written: their names stay
     values: dict[str, object] = {
         "mc_name": cluster.name,
         "mc_namespace": cluster.namespace,
@@ -72,8 +73,8 @@ def _group(group: NodeGroup) -> str:
 
 def _check_seconds(runner: Mapping[str, Any]) -> int:
     """Return the seconds that the check of a node may take."""
-    found: int = runner.get("commands", {}).get("nodeCheckSeconds", CHECK_SECONDS)
-    return found
+    seconds: int = runner.get("commands", {}).get("nodeCheckSeconds", CHECK_SECONDS)
+    return seconds
 
 
 def _bytes(quantity: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from minicluster.render import programs
 from minicluster.render.awaiting import INSTANCE
+from minicluster.render.handover import Programs
 from minicluster.render.model import MiniClusterModel
 
 #: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
@@ -20,15 +21,15 @@ Key = tuple[str, str]
 
 def files(clusters: Iterable[MiniClusterModel]) -> dict[Key, programs.Files]:
     """Return the files of each ConfigMap that several clusters share: those of the live one, else this version's."""
-    found: dict[Key, programs.Files] = {}
+    by_key: dict[Key, programs.Files] = {}
     for cluster in clusters:
         for one in filter(_is_shared, cluster.programs):
             key = (cluster.namespace, one.name)
-            found[key] = one.files or found.get(key, programs.of_brokers())
-    return found
+            by_key[key] = one.files or by_key.get(key, programs.of_brokers())
+    return by_key
 
 
-def _is_shared(one: programs.Programs) -> bool:
+def _is_shared(one: Programs) -> bool:
     return bool(one.name)
 
 

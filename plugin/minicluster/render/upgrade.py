@@ -9,38 +9,12 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from minicluster.console.pasted import Where, completed
 from minicluster.errors import SpecError
-from minicluster.render import handed
 from minicluster.render.constants import FORMER_DEFAULTS, MUTABLE_JOB_FIELDS
-
-
-class Installed(NamedTuple):
-    """What a live cluster was installed with, as the chart found it."""
-
-    release: str
-    was: Mapping[str, str]  #: the values that it was installed with, by path
-    asked: Mapping[str, str]  #: the values of the upgrade, by path
-    files: Mapping[str, str]  #: the files of its ConfigMap
-    mutable: Sequence[str]  #: paths of the values that may change
-    hint: str = ""  #: what the chart found about a change in place
-
-
-def load(text: object) -> Installed | None:
-    """Return what a hand-over document says of the live cluster; None when there is none.
-
-    Raises SpecError for a text that the chart didn't write.
-    """
-    if not text:
-        return None
-    with handed.by_the_chart("installed"):
-        found = handed.read(text)
-        was, asked, held = (dict(found[key]) for key in ("was", "asked", "files"))
-        mutable = [str(path) for path in found["mutable"]]
-        return Installed(str(found["release"]), was, asked, held, mutable, str(found.get("hint", "")))
-
+from minicluster.render.handover import Installed
 
 # The values ---------------------------------------------------------------------------------------------------
 

@@ -88,10 +88,10 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection."""
-        found = super().get_request()
+        request = super().get_request()
         with self._changed:
             self._beginning += 1
-        return found
+        return request
 
     def has_begun(self) -> None:
         """Note that a connection works, or has failed and set `error`."""

@@ -79,11 +79,11 @@ class OutputRequest:
         """Wait for new pieces; None at the end. Raises OutputGone, and what the session fails with."""
         with self._came:
             self._came.wait_for(lambda: self._pieces or self.is_paused or self._is_over)
-            found = [*self._pieces]
+            taken = [*self._pieces]
             self._pieces.clear()
-            if not found and self._error:
+            if not taken and self._error:
                 raise self._error
-        return found if found or not self._is_over else None
+        return taken if taken or not self._is_over else None
 
     def fail(self, error: SdkError) -> None:
         """Give the error after what has come."""

@@ -34,8 +34,8 @@ class JobQueue:
         """Return the future of a job by its id: that which there is, if the job is followed already."""
         name = _one_form(name)
         known = (one for one in self._session.open_requests() if isinstance(one, Submission))
-        found = (one.future for one in known if _one_form(one.name) == name)
-        return next(found, None) or self._followed(lambda future: Attachment(name, future))
+        futures = (one.future for one in known if _one_form(one.name) == name)
+        return next(futures, None) or self._followed(lambda future: Attachment(name, future))
 
     def _followed(self, request: Callable[[JobFuture], Submission]) -> JobFuture:
         """Return a new future, for which a request is sent."""

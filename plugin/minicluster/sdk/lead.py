@@ -13,7 +13,7 @@ from minicluster.lead.ask import read
 from minicluster.sdk.exceptions import translated
 from minicluster.sdk.finished import Result
 from minicluster.status.lookup import Cluster
-from minicluster.status.telling import ended
+from minicluster.status.reporter import ended
 from minicluster.waiting.wait import is_ready, look_for
 
 #: Seconds in which there must be a lead

@@ -59,16 +59,16 @@ class Pictured:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: name and state, or why that is not known."""
         try:
-            found = self.status()
+            status = self.status()
         except MiniClusterError as error:
             return as_html({"MiniCluster": self.name, "namespace": self.namespace, "unknown": error})
-        nodes, jobs = found["nodes"] or {}, found["jobs"] or {}
+        nodes, jobs = status["nodes"] or {}, status["jobs"] or {}
         return as_html(
             {
                 "MiniCluster": self.name,
                 "namespace": self.namespace,
-                "state": ": ".join(filter(None, (found["state"], found["why"]))),
-                "size": f"{found['size']} of at most {found['maxSize']}",
+                "state": ": ".join(filter(None, (status["state"], status["why"]))),
+                "size": f"{status['size']} of at most {status['maxSize']}",
                 "nodes": ", ".join(f"{count} {state}" for state, count in nodes.items() if count),
                 "jobs": ", ".join(f"{count} {state}" for state, count in jobs.items() if count),
             }

@@ -12,7 +12,7 @@ from minicluster.sdk.asked_nodes import NodeOptions, refuse_unknown
 from minicluster.sdk.exceptions import ReleaseError
 
 if TYPE_CHECKING:
-    from minicluster.release.created import Created
+    from minicluster.release.created import CreateReleaseOptions
 
 
 class CreateOptions(NodeOptions, total=False):
@@ -23,18 +23,18 @@ class CreateOptions(NodeOptions, total=False):
     keep: str  #: SIZE or SIZE@CLASS: volumes for the queue and a shared folder /data, also after the end
 
 
-def asked_for(release: str, values: Mapping[str, Any], chart: str, options: CreateOptions) -> "Created":
+def asked_for(release: str, values: Mapping[str, Any], chart: str, options: CreateOptions) -> "CreateReleaseOptions":
     """Return what is asked of a MiniCluster that stays. Raises ArgumentError for an unknown option, SpecError."""
-    from minicluster.release.created import Created, read_keep  # noqa: PLC0415 - who only submits jobs has no release
+    from minicluster.release.created import CreateReleaseOptions, read_keep  # noqa: PLC0415 - who only submits jobs has no release
 
     refuse_unknown("create", options, CreateOptions)
     keep = read_keep(options["keep"]) if "keep" in options else None
     own = {"most": options.get("max_nodes"), "autoscales": options.get("autoscale", False), "keep": keep}
     nodes = {name: value for name, value in options.items() if name in NodeOptions.__annotations__}
-    return Created(name=release, values=values, chart=chart, **own, **nodes)  # type: ignore[arg-type]
+    return CreateReleaseOptions(name=release, values=values, chart=chart, **own, **nodes)  # type: ignore[arg-type]
 
 
-def install(kube: KubePort, asked: "Created", seconds: float | None, progress: Say) -> None:
+def install(kube: KubePort, asked: "CreateReleaseOptions", seconds: float | None, progress: Say) -> None:
     """Install the chart, and with ``seconds`` wait for the quorum.
 
     Raises ReleaseError, ToolError, StateError, UsageError; EndError, DeadlineError.

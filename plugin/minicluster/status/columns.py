@@ -74,5 +74,5 @@ def _shown(columns: Sequence[Column], least: Sequence[int], width: int) -> list[
 
 def _sum(widths: Iterable[int]) -> int:
     """Return the columns of a table."""
-    found = list(widths)
-    return sum(found) + GAP_COLUMNS * (len(found) - 1)
+    total = list(widths)
+    return sum(total) + GAP_COLUMNS * (len(total) - 1)

@@ -41,7 +41,7 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         **snapshot.pods,
         **{group.first + index: pod for group in snapshot.groups for index, pod in group.pods.items()},
     }
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "name": snapshot.name,
         "namespace": next(one.namespace for one in (snapshot.job, *snapshot.pods.values()) if one),
         "age": snapshot.age,
@@ -56,9 +56,9 @@ def document(snapshot: StatusSnapshot) -> dict[str, Any]:
         "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
     }
     if snapshot.answer:
-        return found | _flux(snapshot, snapshot.answer)
+        return report | _flux(snapshot, snapshot.answer)
     own = [_line(problem) for problem in snapshot.problems]
-    return found | dict.fromkeys(FLUX) | ({"problems": own} if own else {})
+    return report | dict.fromkeys(FLUX) | ({"problems": own} if own else {})
 
 
 def _jobs(counts: Mapping[str, int]) -> dict[str, int]:
@@ -110,12 +110,14 @@ def _containers(pods: Mapping[int, Pod], now: datetime) -> list[dict[str, str]]:
 
 def _locations(groups: Iterable[GroupNodes]) -> list[dict[str, str | None]]:
     """Return ``[{"ranks": idset, "node": name, "zone": name or None}]`` of the Kubernetes nodes, by zone and name."""
-    found: dict[tuple[str, str], list[int]] = {}
+    by_place: dict[tuple[str, str], list[int]] = {}
     for group in groups:
         for index, pod in group.pods.items():
             if pod.node and not pod.has_ended:
-                found.setdefault((pod.zone, pod.node), []).append(group.first + index)
-    return [{"ranks": to_idset(found[zone, node]), "node": node, "zone": zone or None} for zone, node in sorted(found)]
+                by_place.setdefault((pod.zone, pod.node), []).append(group.first + index)
+    return [
+        {"ranks": to_idset(by_place[zone, node]), "node": node, "zone": zone or None} for zone, node in sorted(by_place)
+    ]
 
 
 def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from minicluster.cluster.find import MADE_BY_CHART, Found
+from minicluster.cluster.find import MADE_BY_CHART, LiveCluster
 from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import KubernetesJob, read_job, recorded, release_of
 from minicluster.cluster.pods import Pod, read_pod
@@ -83,7 +83,7 @@ def _scheduler(immutable: Mapping[str, str]) -> str | None:
 
 def _state(listed: Listed) -> str:
     lead = listed.lead
-    known = state_without_flux(Found(listed.name, {0: lead} if lead else {}, listed.job), listed.now)
+    known = state_without_flux(LiveCluster(listed.name, {0: lead} if lead else {}, listed.job), listed.now)
     return known[0] if known else "Running" if lead and lead.is_ready else "Starting"
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from minicluster.cluster import find as by_name
-from minicluster.cluster.find import Found, Host
+from minicluster.cluster.find import Host, LiveCluster
 from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead, Node, labels_of_lead, read_lead, read_node
 from minicluster.errors import AbsentError, AccessError, KubernetesError, StatusError
@@ -45,15 +45,15 @@ class Cluster:
         return read_lead(self.kubernetes.select("pods", labels_of_lead(self.name)))
 
 
-def find(kubernetes: KubePort, name: str) -> Found:
+def find(kubernetes: KubePort, name: str) -> LiveCluster:
     """Return the objects of a MiniCluster, by its own name or its release's. Raises StatusError."""
-    found, names = search(kubernetes, name)
-    if not found:
+    live, names = search(kubernetes, name)
+    if not live:
         raise absent(kubernetes, name, names)
-    return found
+    return live
 
 
-def search(kubernetes: KubePort, name: str) -> tuple[Found | None, set[str]]:
+def search(kubernetes: KubePort, name: str) -> tuple[LiveCluster | None, set[str]]:
     """Return the same, or None and the names that there are. Raises StatusError."""
     with refusals(NEEDED_RIGHTS):
         return by_name.search(kubernetes, name)
@@ -72,9 +72,9 @@ def absent(kubernetes: KubePort, name: str, names: set[str]) -> AbsentError:
 
 def find_job(kubernetes: KubePort, name: str) -> Object:
     """Return the Job of a MiniCluster, by its own name or its release's. Raises StatusError."""
-    found = find(kubernetes, name)
+    cluster = find(kubernetes, name)
     with refusals():
-        job = kubernetes.get("job", found.name)
+        job = kubernetes.get("job", cluster.name)
     if not (job and read_job(job)):
         raise AbsentError(f"there is no Job of MiniCluster {name} in {kubernetes}: see `minicluster status {name}`")
     return job

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from minicluster.cluster import kueue
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
@@ -15,28 +15,28 @@ from minicluster.status.table import duration
 
 #: Kueue's limit by default (waitForPodsReady: timeout and recoveryTimeout), which only an administrator can read
 LIMIT_SECONDS = 1800
-#: When the autoscaler gives up pods by default (pod/agent/sized.py)
+#: When the autoscaler gives up pods by default (pod/agent/scaled_job.py)
 GIVE_UP_SECONDS = 900
 #: Seconds that pods may take to be ready before that is told
 STARTING_SECONDS = 60
 
 
-def of_kueue(kube: KubePort, found: Found, now: datetime, policy: Mapping[str, Any] | None) -> Iterator[str]:
+def of_kueue(kube: KubePort, cluster: LiveCluster, now: datetime, policy: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield what Kueue does about pods that are not ready, to a user who may read its Workloads.
 
     ``policy`` is the autoscaler's; None while it is off or unknown.
     """
-    job = found.job
+    job = cluster.job
     if not job or job.end:
         return
     parts: list[tuple[str, str, KubernetesJob | GroupNodes, Mapping[int, Pod]]] = [
-        ("", "", job, found.pods),
-        *((f"group {group.name}: ", f"{group.name}=", group, group.pods) for group in found.groups),
+        ("", "", job, cluster.pods),
+        *((f"group {group.name}: ", f"{group.name}=", group, group.pods) for group in cluster.groups),
     ]
     for label, size_of, one, pods in parts:
         if one.queue and one.uid and not one.is_suspended:
             ready = max(sum(pod.is_ready for pod in pods.values()), 0 if label else 1)
-            scale = f"minicluster scale {found.name} {size_of}{ready}"
+            scale = f"minicluster scale {cluster.name} {size_of}{ready}"
             yield from (f"{label}{text}" for text in _of_job(kube, one.uid, now, scale, policy))
 
 

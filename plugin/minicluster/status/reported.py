@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import recorded
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.states import JOB_TONES, of_job
@@ -51,22 +51,22 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
 
     Raises StateError if they can't be known, StatusError.
     """
-    found = find(kubernetes, name)
-    state = state_without_flux(found, datetime.now(UTC))
+    cluster = find(kubernetes, name)
+    state = state_without_flux(cluster, datetime.now(UTC))
     if state is None:
         try:
             with refusals():
-                known, purged, earlier = ask_jobs(kubernetes, found.pods[0], most)
+                known, purged, earlier = ask_jobs(kubernetes, cluster.pods[0], most)
         except ask.SilentError as error:
-            state = state_of_silent_lead(found.pods[0], error.reason)
+            state = state_of_silent_lead(cluster.pods[0], error.reason)
         else:
             _tell(say, purged, earlier, most)
             return known
-    rows, count, missing = _read_log(kubernetes, found.pods.get(0))
+    rows, count, missing = _read_log(kubernetes, cluster.pods.get(0))
     if missing:
         say(missing)
     if count is None:
-        raise StateError(f"{found.name} is {': '.join(filter(None, state))}; {_where(kubernetes, found)}")
+        raise StateError(f"{cluster.name} is {': '.join(filter(None, state))}; {_where(kubernetes, cluster)}")
     if count > len(rows):
         say(f"the log of the lead has {len(rows)} of the {count} jobs of its report")
     return KnownJobs(last(rows, most, say))
@@ -145,8 +145,8 @@ def read_report(path: Path) -> list[Row]:
     """Return the jobs of a report: the file of report.path, or lines of a lead's log. Raises UsageError."""
     with path.open("rb") as file:
         text = streams.read(file).decode(errors="replace")
-    found = (_row(line[max(0, line.find("{")) :]) for line in lines.split(text))
-    rows = [row for row in found if row]
+    report_rows = (_row(line[max(0, line.find("{")) :]) for line in lines.split(text))
+    rows = [row for row in report_rows if row]
     if not rows:
         raise UsageError(f"{path} has no report of jobs: give the file of report.path, or a log with report.log")
     return rows
@@ -155,16 +155,18 @@ def read_report(path: Path) -> list[Row]:
 def _row(text: str) -> Row | None:
     """Return the job in a line; None for a line that is not ours."""
     try:
-        found = json.loads(text)
+        record = json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and {"id", "number", "state", "result", "t_run"} <= found.keys() else None
+    return (
+        record if isinstance(record, dict) and {"id", "number", "state", "result", "t_run"} <= record.keys() else None
+    )
 
 
-def _where(kubernetes: KubePort, found: Found) -> str:
+def _where(kubernetes: KubePort, cluster: LiveCluster) -> str:
     """Return, in words, where the jobs are reported that can't be shown."""
     with refusals():
-        job = kubernetes.get("job", found.name)
+        job = kubernetes.get("job", cluster.name)
     values = recorded(job)
     path = values.get("report.path", "")
     if path:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
@@ -60,25 +60,25 @@ def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnaps
 
     Raises StatusError, ToolError.
     """
-    found = with_reasons(kubernetes, find(kubernetes, name))
-    if found.job:
-        ended = replace(found.job, end=why_failed(kubernetes, found.job, found.pods.get(0)))
-        found = found._replace(job=ended)
+    cluster = with_reasons(kubernetes, find(kubernetes, name))
+    if cluster.job:
+        ended = replace(cluster.job, end=why_failed(kubernetes, cluster.job, cluster.pods.get(0)))
+        cluster = cluster._replace(job=ended)
     with refusals(NEEDED_RIGHTS):
-        seen = snapshot(found, now, partial(ask_status, kubernetes))
+        seen = snapshot(cluster, now, partial(ask_status, kubernetes))
     policy = seen.answer.settings["policy"] if seen.answer else None
-    problems = (*of_services(kubernetes, found.name), *of_kueue(kubernetes, found, seen.now, policy))
+    problems = (*of_services(kubernetes, cluster.name), *of_kueue(kubernetes, cluster, seen.now, policy))
     return replace(seen, problems=problems)
 
 
-def snapshot(found: Found, now: datetime, ask: Question) -> StatusSnapshot:
+def snapshot(cluster: LiveCluster, now: datetime, ask: Question) -> StatusSnapshot:
     """Return a MiniCluster from its objects, and from the lead's answer unless the state is clear without it.
 
     ``now`` is by our clock. The lead's is that of the cluster, by which its objects have their times.
     """
-    name, pods, job, groups = found
+    name, pods, job, groups = cluster
     made = partial(StatusSnapshot, name, now, pods, job, groups=groups)
-    known = state_without_flux(found, now)
+    known = state_without_flux(cluster, now)
     if known:
         return made(None, *known)
     try:
@@ -98,9 +98,9 @@ TROUBLES = (("ReplicaFailure", "True"), ("Progressing", "False"))
 def of_services(kube: KubePort, name: str) -> Sequence[str]:
     """Return why the pod of the services is missing; nothing without services, or for a user who may not read them."""
     try:
-        found = kube.get("deployment", f"{name}-services")
+        deployment = kube.get("deployment", f"{name}-services")
     except KubernetesError:
         return ()
-    conditions = found.get("status", {}).get("conditions", []) if found else []
+    conditions = deployment.get("status", {}).get("conditions", []) if deployment else []
     said = [c.get("message", "") for kind in TROUBLES for c in conditions if (c["type"], c["status"]) == kind]
     return [": ".join(filter(None, ["the services have no pod", said[0], way_out("", said[0])]))] if said else ()

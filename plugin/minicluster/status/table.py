@@ -25,28 +25,32 @@ class Row(NamedTuple):
     is_fixed: bool = False  #: whether the text stays on one line
 
 
-def table(found: Mapping[str, Any], width: int = 0) -> str:
+def table(report: Mapping[str, Any], width: int = 0) -> str:
     """Return a document as a text for people; in colours, and fitted, for a terminal of a ``width``."""
     if width:
-        return _coloured(rows_of(found), width)
-    return "".join(f"{_plain(row, WIDTH_COLUMNS, is_piped=True)}\n" for row in rows_of(found))
+        return _coloured(rows_of(report), width)
+    return "".join(f"{_plain(row, WIDTH_COLUMNS, is_piped=True)}\n" for row in rows_of(report))
 
 
-def rows_of(found: Mapping[str, Any]) -> Iterator[Row]:
+def rows_of(report: Mapping[str, Any]) -> Iterator[Row]:
     """Yield what is shown of a document."""
-    version = f", Flux {found['flux']}" if found["flux"] else ""
-    yield Row("MiniCluster", f"{found['name']}, namespace {found['namespace']}, age {duration(found['age'])}{version}")
-    yield Row("State", ": ".join(filter(None, [found["state"], found["why"]])), CLUSTER_TONES.get(found["state"], ""))
-    yield Row("Size", _size(found))
-    yield from _failures(**found["failures"] or {"pods": 0, "most": 0, "groups": {}})
-    if found["nodes"]:
-        yield from _flux(found)
+    version = f", Flux {report['flux']}" if report["flux"] else ""
+    yield Row(
+        "MiniCluster", f"{report['name']}, namespace {report['namespace']}, age {duration(report['age'])}{version}"
+    )
+    yield Row(
+        "State", ": ".join(filter(None, [report["state"], report["why"]])), CLUSTER_TONES.get(report["state"], "")
+    )
+    yield Row("Size", _size(report))
+    yield from _failures(**report["failures"] or {"pods": 0, "most": 0, "groups": {}})
+    if report["nodes"]:
+        yield from _flux(report)
     else:
-        yield from _reasons("Pods", found["pods"], "waits")
-        yield from _reasons("Containers", _named(found["containers"]), "wrong")
-    yield from (Row("Problem", problem, "wrong") for problem in found["problems"] or ())
-    if found["longestWait"]:
-        yield Row("Longest wait", duration(found["longestWait"]))
+        yield from _reasons("Pods", report["pods"], "waits")
+        yield from _reasons("Containers", _named(report["containers"]), "wrong")
+    yield from (Row("Problem", problem, "wrong") for problem in report["problems"] or ())
+    if report["longestWait"]:
+        yield Row("Longest wait", duration(report["longestWait"]))
 
 
 def _failures(pods: int, most: int, groups: Mapping[str, int]) -> Iterator[Row]:
@@ -56,45 +60,45 @@ def _failures(pods: int, most: int, groups: Mapping[str, int]) -> Iterator[Row]:
         yield Row("Failures", f"{', '.join(counts)}; a Job ends with more than {most} (backoffLimit)", "wrong")
 
 
-def _size(found: Mapping[str, Any]) -> str:
-    text = _of_at_most(found) if found["maxSize"] else str(found["size"])
-    return text if found["sizeFrom"] == "job" else f"{text} (counted by its pods: jobs can't be read)"
+def _size(report: Mapping[str, Any]) -> str:
+    text = _of_at_most(report) if report["maxSize"] else str(report["size"])
+    return text if report["sizeFrom"] == "job" else f"{text} (counted by its pods: jobs can't be read)"
 
 
-def _flux(found: Mapping[str, Any]) -> Iterator[Row]:
+def _flux(report: Mapping[str, Any]) -> Iterator[Row]:
     """Yield the rows that need the lead's answer."""
-    gpus, jobs = found["gpus"], found["jobs"]
-    nodes = _nodes(found["nodes"])
-    if found["scheduler"]:
-        yield Row("Scheduler", _scheduler(**found["scheduler"]))
-    yield Row("Quorum", _quorum(found))
+    gpus, jobs = report["gpus"], report["jobs"]
+    nodes = _nodes(report["nodes"])
+    if report["scheduler"]:
+        yield Row("Scheduler", _scheduler(**report["scheduler"]))
+    yield Row("Quorum", _quorum(report))
     node_row, core_row, gpu_row, job_row = _grid(
         ("Nodes", nodes, tuple(nodes)),
-        ("Cores", found["cores"], ("free", "allocated", "total")),
+        ("Cores", report["cores"], ("free", "allocated", "total")),
         ("GPUs", gpus, ("free", "allocated", "total")),
         ("Jobs", jobs, ("pending", "running", "done")),
     )
     yield node_row
-    yield from (Row("Groups" if not number else "", _group(each)) for number, each in enumerate(found["groups"]))
-    yield from _zones(found["locations"])
-    yield from _reasons("Drained", found["drained"], "wrong")
-    yield from _reasons("Missing", found["missing"], "waits")
-    yield from _reasons("Containers", _named(found["containers"]), "wrong")
-    if found["bursts"]["registered"]:
-        yield Row("Bursts", "{up} up of {registered}".format_map(found["bursts"]))
+    yield from (Row("Groups" if not number else "", _group(each)) for number, each in enumerate(report["groups"]))
+    yield from _zones(report["locations"])
+    yield from _reasons("Drained", report["drained"], "wrong")
+    yield from _reasons("Missing", report["missing"], "waits")
+    yield from _reasons("Containers", _named(report["containers"]), "wrong")
+    if report["bursts"]["registered"]:
+        yield Row("Bursts", "{up} up of {registered}".format_map(report["bursts"]))
     yield core_row
     if gpus["total"] or gpus["allocated"]:
         yield gpu_row
     ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout", "purged") if jobs[end]]
     yield job_row._replace(text=f"{job_row.text}  {', '.join(ends)}".rstrip())
-    waiting = [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in found["waiting"]]
+    waiting = [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in report["waiting"]]
     yield from _reasons("Pending", waiting, "waits")
 
 
-def _quorum(found: Mapping[str, Any]) -> str:
-    needed, is_reached = found["quorum"]["needed"], found["quorum"]["reached"]
+def _quorum(report: Mapping[str, Any]) -> str:
+    needed, is_reached = report["quorum"]["needed"], report["quorum"]["reached"]
     # it counts at the start alone; a cluster may shrink later
-    is_more = found["sizeFrom"] == "job" and needed > found["size"] + sum(each["size"] for each in found["groups"])
+    is_more = report["sizeFrom"] == "job" and needed > report["size"] + sum(each["size"] for each in report["groups"])
     if not is_reached:
         return f"{needed}, not reached"
     return f"{needed}, reached" + (" at the start" if is_more else "")
@@ -109,11 +113,11 @@ def _zones(locations: Iterable[Mapping[str, str]]) -> Iterator[Row]:
         yield from _reasons("Zones", [{"ranks": to_idset(zones[zone]), "reason": zone} for zone in zones])
 
 
-def _of_at_most(found: Mapping[str, Any]) -> str:
+def _of_at_most(report: Mapping[str, Any]) -> str:
     """Return the size of a cluster or of a group, and its limits."""
-    text = f"{found['size']} of at most {found['maxSize']}"
-    if found["autoscaling"]:
-        text += ", autoscaling from {min} to {max}".format_map(found["autoscaling"])
+    text = f"{report['size']} of at most {report['maxSize']}"
+    if report["autoscaling"]:
+        text += ", autoscaling from {min} to {max}".format_map(report["autoscaling"])
     return text
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from minicluster.cluster import states, words
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.console.plurals import counted
 from minicluster.errors import ChoiceError, StateError
@@ -38,22 +38,22 @@ class Reason(NamedTuple):
 
 def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
     """Yield why a MiniCluster is as it is. Raises StatusError."""
-    found = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
-    name = found["name"]
-    nodes = found["nodes"]
-    is_well = found["state"] == "Running" and not found["why"]
+    report = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
+    name = report["name"]
+    nodes = report["nodes"]
+    is_well = report["state"] == "Running" and not report["why"]
     up = f", {counted(nodes['up'], 'node')} up" if is_well and nodes else ""
-    yield Reason(f"{name} is {': '.join(filter(None, (found['state'], found['why'])))}{up}")
+    yield Reason(f"{name} is {': '.join(filter(None, (report['state'], report['why'])))}{up}")
     for kind, verb in (("missing", "is missing"), ("drained", "takes no jobs")):
-        for one in found[kind] or ():
+        for one in report[kind] or ():
             way = f"minicluster flux {name} -- resource undrain {one['ranks']}" if kind == "drained" else ""
             own = one["reason"].startswith((OUR_PREFIX, CHECK_FAILED, MEMORY_SHORT))
             yield Reason(f"{name}-{one['ranks']} {verb}: {one['reason']}", "" if own else way)
-    for one in found["containers"] if nodes else ():
+    for one in report["containers"] if nodes else ():
         yield Reason(f"the container {one['name']} of {one['ranks']} fails: {one['reason']}")
-    for problem in found["problems"] or ():
+    for problem in report["problems"] or ():
         yield Reason(problem)
-    for one in found["waiting"] or ():
+    for one in report["waiting"] or ():
         first = one["jobs"][0]
         who = f"job {first}" if len(one["jobs"]) == 1 else f"{counted(len(one['jobs']), 'job')} ({first} first)"
         yield Reason(f"{who}: {one['reason']}", f"minicluster why {name} {first.replace('ƒ', 'f')}")
@@ -61,10 +61,10 @@ def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
 
 def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
     """Yield why a job waits, where it runs, or how it ended. Raises ChoiceError, StateError, StatusError."""
-    found = find(kubernetes, name)
-    state = state_without_flux(found, datetime.now(UTC))
+    cluster = find(kubernetes, name)
+    state = state_without_flux(cluster, datetime.now(UTC))
     if state is None:
-        lead = found.pods[0]
+        lead = cluster.pods[0]
         try:
             with refusals():
                 text = ask.ask(kubernetes, lead, "why of a job", ("/bin/sh", "-c", ASK, BOOT, job))
@@ -72,19 +72,19 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
             state = state_of_silent_lead(lead, error.reason)
     if state:
         raise StateError(
-            f"{found.name} is {': '.join(filter(None, state))}; `minicluster jobs {found.name}` may know the job"
+            f"{cluster.name} is {': '.join(filter(None, state))}; `minicluster jobs {cluster.name}` may know the job"
         )
     known = json.loads(text)
     if "error" in known:
-        raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {found.name}` shows")
+        raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {cluster.name}` shows")
     if not known["job"]:
-        raise ChoiceError(f"{found.name} has no job {job}: `minicluster jobs {found.name}` lists them")
-    yield from job_in_words(found.name, known, sizes_of(found))
+        raise ChoiceError(f"{cluster.name} has no job {job}: `minicluster jobs {cluster.name}` lists them")
+    yield from job_in_words(cluster.name, known, sizes_of(cluster))
 
 
-def sizes_of(found: Found) -> dict[str, int]:
+def sizes_of(cluster: LiveCluster) -> dict[str, int]:
     """Return the sizes of a MiniCluster by group, "" for its own nodes."""
-    return {"": found.job.size if found.job else 0} | {group.name: group.size for group in found.groups}
+    return {"": cluster.job.size if cluster.job else 0} | {group.name: group.size for group in cluster.groups}
 
 
 def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[Reason]:

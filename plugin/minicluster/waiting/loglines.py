@@ -41,14 +41,14 @@ class NewLines:
             text = part
             if skip is None:
                 begin += part
-                found = STAMP.match(begin)
-                if not found and not begin.endswith(b"\n"):
+                match = STAMP.match(begin)
+                if not match and not begin.endswith(b"\n"):
                     continue
                 text, begin = begin, b""
-                if not found:
+                if not match:
                     yield from self._note(text, notes)
                     continue
-                text, time = text[found.end() :], (found[1], (found[2] or b"").ljust(9, b"0"))
+                text, time = text[match.end() :], (match[1], (match[2] or b"").ljust(9, b"0"))
                 if left and time <= self._latest:
                     is_latest = is_latest or time == self._latest
                     left -= is_latest

@@ -10,12 +10,12 @@ from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.cluster.reasons import pod_with_reason
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.console.streams import Say
-from minicluster.console.terminal import Told
+from minicluster.console.terminal import StyledText
 from minicluster.errors import ChoiceError, KubernetesError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import SilentError, ask
 from minicluster.status.lookup import Cluster, find, refusals, refuse_forbidden
-from minicluster.status.telling import StateTeller, describe, end_in_words, ended, news, see
+from minicluster.status.reporter import StateReporter, describe, end_in_words, ended, news, see
 from minicluster.waiting.loglines import LogPart, NewLines
 from minicluster.waiting.ready import absence
 from minicluster.waiting.wait import StartWatch, looks, looks_at
@@ -35,17 +35,17 @@ def show(cluster: Cluster, host: Host, container: str) -> Iterator[LogPart]:
 
 def find_log(kubernetes: KubePort, name: str, text: str) -> tuple[Cluster, Host]:
     """Return a MiniCluster and its host that a text means, "" for the lead. Raises StatusError, ChoiceError."""
-    found = find(kubernetes, name)
-    return Cluster(kubernetes, found.name), find_host(found, text) if text else lead_of(found.name)
+    cluster = find(kubernetes, name)
+    return Cluster(kubernetes, cluster.name), find_host(cluster, text) if text else lead_of(cluster.name)
 
 
 def _absence(cluster: Cluster, host: Host) -> str:
     """Return why a host has no pod. Raises KubernetesError."""
     job, kubernetes = cluster.read_job(), cluster.kubernetes
-    end, found = end_in_words(kubernetes, cluster.name, job, None), read_job(job) if job else None
+    end, its_job = end_in_words(kubernetes, cluster.name, job, None), read_job(job) if job else None
     if end:
         return ended(cluster.name, end, None)
-    if host.is_lead or (found and found.is_suspended):
+    if host.is_lead or (its_job and its_job.is_suspended):
         return ": ".join(describe(kubernetes, see(kubernetes, cluster.name, job, None)))
     return absence(kubernetes, host, kubernetes.get("job", host.job), None)[0]
 
@@ -58,7 +58,7 @@ def follow(cluster: Cluster, host: Host, container: str, say: Say) -> Iterator[L
 def _of_lead(cluster: Cluster, container: str, say: Say) -> Iterator[LogPart]:
     """Yield the log of each lead; say what state a MiniCluster without one is in, and how it ended."""
     kubernetes, name = cluster.kubernetes, cluster.name
-    log, tell = FollowedLog(kubernetes, container, "the lead", say), StateTeller(kubernetes, name, say)
+    log, tell = FollowedLog(kubernetes, container, "the lead", say), StateReporter(kubernetes, name, say)
     check = StartWatch(name)
     with tell.waiting():
         for job, lead in looks(cluster, say):
@@ -69,7 +69,7 @@ def _of_lead(cluster: Cluster, container: str, say: Say) -> Iterator[LogPart]:
             yield from log.new(lead, is_over=bool(end))
             if end:
                 how = end_in_words(kubernetes, name, job, lead) or end
-                say(Told(ended(name, how, lead), CLUSTER_TONES[how[0]]))
+                say(StyledText(ended(name, how, lead), CLUSTER_TONES[how[0]]))
                 return
             if not is_running:
                 check(tell(job, lead))
@@ -163,9 +163,9 @@ def read_broker_log(cluster: Cluster, host: Host) -> str:
             why = absence(cluster.kubernetes, host, job, node)[0] if job else f"{host} has no pod"
             raise StateError(f"the log of its broker can't be read: {why}")
         try:
-            found = ask(cluster.kubernetes, node.pod, "log of a broker", ("/bin/sh", "-c", PRINT_FILES, node.home))
+            text = ask(cluster.kubernetes, node.pod, "log of a broker", ("/bin/sh", "-c", PRINT_FILES, node.home))
         except SilentError as error:
             raise StateError(f"the log of its broker can't be read: {error.reason}") from None
-    if not found:
+    if not text:
         raise StateError(f"{host} has no file of its broker's log: the log has what the broker says")
-    return found
+    return text

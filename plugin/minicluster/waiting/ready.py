@@ -11,11 +11,11 @@ from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
 from minicluster.console import streams
 from minicluster.console.streams import Say
-from minicluster.console.terminal import Step
+from minicluster.console.terminal import Progress
 from minicluster.errors import DeadlineError, EndError, StateError
 from minicluster.kube.port import KubePort
 from minicluster.status.lookup import Cluster, find, find_cluster, refusals
-from minicluster.status.telling import describe, end_in_words, ended, news, see
+from minicluster.status.reporter import describe, end_in_words, ended, news, see
 from minicluster.waiting.wait import StartWatch, look_for, looks_at
 
 #: Seconds that a MiniCluster which starts, or was woken, has to reach its quorum
@@ -61,8 +61,8 @@ def _find(kubernetes: KubePort, name: str, is_there: Callable[[Lead], bool], say
 
 def _comes(job: Mapping[str, Any]) -> bool:
     """Return whether a MiniCluster will have a lead without a person who resumes it."""
-    found = read_job(job)
-    return bool(found and (not found.is_suspended or found.is_asleep or found.queue))
+    its_job = read_job(job)
+    return bool(its_job and (not its_job.is_suspended or its_job.is_asleep or its_job.queue))
 
 
 def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
@@ -73,8 +73,8 @@ def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, w
     """
     host = None
     if text:
-        found = find(kubernetes, name)
-        name, host = found.name, find_host(found, text)
+        its_cluster = find(kubernetes, name)
+        name, host = its_cluster.name, find_host(its_cluster, text)
     if host is None or host.is_lead:
         return find_running_lead(kubernetes, name, say, waits=waits)
     cluster = Cluster(kubernetes, name)
@@ -100,7 +100,7 @@ def _wait(cluster: Cluster, host: Host, say: Say, *, waits: bool) -> Node:
                 if not (waits and comes):
                     raise StateError(why)
                 if news(why) != told:
-                    say(Step(why))
+                    say(Progress(why))
                 check.see(pod_with_reason(cluster.kubernetes, node.pod) if node else None, str(host))
     except DeadlineError as error:
         raise StateError(f"{error}: {why}") from None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeVar
 
-from minicluster.cluster.find import Found, Host, lead_of
+from minicluster.cluster.find import Host, LiveCluster, lead_of
 from minicluster.cluster.groups import SUSPENDED
 from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead, Node, code_of_work, read_lead, read_node
@@ -19,7 +19,7 @@ from minicluster.errors import DeadlineError, EndError, KubernetesError, Refused
 from minicluster.kube.outage import RETRY_SECONDS, Outage
 from minicluster.kube.port import WATCH_SECONDS, KubePort, Object
 from minicluster.status.lookup import Cluster, refusals
-from minicluster.status.telling import StateTeller, end_in_words, ended
+from minicluster.status.reporter import StateReporter, end_in_words, ended
 
 Until = Literal["quorum", "end"]
 
@@ -58,7 +58,7 @@ def look_for(
     cluster: Cluster,
     is_there: Callable[[Lead], bool] | None,
     say: Say,
-    check: Callable[[Found], None] | None = None,
+    check: Callable[[LiveCluster], None] | None = None,
     quiet: float = 0,
 ) -> tuple[tuple[str, str] | None, Lead | None]:
     """Wait until ``is_there`` accepts the lead, or for the end; return the end if that came first, and the lead.
@@ -68,7 +68,7 @@ def look_for(
     Raises DeadlineError at the deadline, AccessError.
     """
     kubernetes, name = cluster.kubernetes, cluster.name
-    tell = StateTeller(kubernetes, name, say, quiet)
+    tell = StateReporter(kubernetes, name, say, quiet)
     with tell.waiting():
         for job, lead in looks(cluster, say, quiet or WATCH_SECONDS):
             end = end_in_words(kubernetes, name, job, lead)
@@ -80,9 +80,9 @@ def look_for(
                 with refusals():
                     wake(kubernetes, name)
                 continue
-            found = tell(job, lead)
+            state = tell(job, lead)
             if check:
-                check(found)
+                check(state)
     raise AssertionError  # looks only ends with an error
 
 
@@ -145,9 +145,9 @@ class StartWatch:
         self._name = name
         self._since: float | None = None
 
-    def __call__(self, found: Found) -> None:
+    def __call__(self, cluster: LiveCluster) -> None:
         """Look at a MiniCluster without a quorum. Raises EndError when a pod has not started for START_SECONDS."""
-        lead, groups = found.pods.get(0), [found.pods, *(group.pods for group in found.groups)]
+        lead, groups = cluster.pods.get(0), [cluster.pods, *(group.pods for group in cluster.groups)]
         # the other pods are like the lead, and start if it does
         pods = [pod for its in groups for pod in its.values() if pod is lead or (lead and lead.phase == "Running")]
         pod = next((one for one in pods if one.is_stuck), None)

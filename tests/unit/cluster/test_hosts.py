@@ -1,7 +1,7 @@
 """What a person means by the name of a node, in a MiniCluster with groups."""
 
 import pytest
-from minicluster.cluster.find import Found, Host, find_host
+from minicluster.cluster.find import Host, LiveCluster, find_host
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
@@ -10,7 +10,7 @@ from status_samples import job, pod
 
 #: Eight hosts of its own; the name of the third group is also that of the cluster
 GROUPS = [GroupNodes("gpu", 2, 8, 3, {}), GroupNodes("a-b", 1, 11, 1, {}), GroupNodes("mini", 2, 12, 2, {})]
-MINI = Found("mini", {}, read_job(job()), GROUPS)
+MINI = LiveCluster("mini", {}, read_job(job()), GROUPS)
 THERE = "there are 0 to 7, gpu-0 to gpu-2, a-b-0, mini-0 to mini-1"
 
 
@@ -55,7 +55,7 @@ def test_what_is_no_node_is_refused_with_those_there_are(text: str) -> None:
 
 
 def test_without_the_job_the_own_nodes_are_those_with_pods() -> None:
-    found = Found("mini", read_pods({"items": [pod(0), pod(2)]}), None)
+    found = LiveCluster("mini", read_pods({"items": [pod(0), pod(2)]}), None)
     assert str(find_host(found, "1")) == "mini-1"
     with pytest.raises(StateError) as caught:
         find_host(found, "gpu-0")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support import PACKAGE, SOURCES
+from support import PACKAGE, ROOT, SOURCES
 
 #: Rooms whose programs are in one folder where they run, so they find each other by file name
 FLAT = {"pod": 6, "lead/sent": 1}
@@ -34,6 +34,62 @@ def test_no_two_programs_of_a_pod_have_the_same_name(room: str) -> None:
     folders = {path.parent for path in (PACKAGE / room).rglob("[a-z]*.py")}
     assert len(folders) == FLAT[room]
     assert repeated(path.name for folder in folders for path in folder.glob("[a-z]*.py")) == {}
+
+
+#: Former names of the code, each with the one that replaced it
+FORMER = {
+    "found": "what was found",
+    "wrong": "failure",
+    "well": "ok",
+    "Told": "StyledText",
+    "Found": "LiveCluster",
+    "Kept": "LiveJob",
+    "Given": "HandoverFields",
+    "Wanted": "BurstSpec",
+    "AskedRelease": "ReleaseOptions",
+    "Created": "CreateReleaseOptions",
+    "Asked": "ReplaceOptions",
+    "StateTeller": "StateReporter",
+    "Fate": "JobImpact",
+    "Going": "AffectedJobs",
+    "SizedJob": "ScaledJob",
+    "NodeBook": "NodeHistory",
+    "JobBook": "JobHistory",
+    "lookover": "top_view",
+    "filed": "html_export",
+    "handed": "handover",
+    "leftovers": "kvs_cleanup",
+}
+
+
+def test_a_former_name_does_not_come_back() -> None:
+    trees = {path: ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py") if "chart" not in path.parts}
+    assert len(trees) > 300
+    used = {
+        (path.relative_to(PACKAGE).as_posix(), name)
+        for path, tree in trees.items()
+        for name in (path.stem, *names(tree))
+        if name in FORMER
+    }
+    assert sorted(f"{path}: {name} is {FORMER[name]} now" for path, name in used) == []
+
+
+def names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a module gives: of values, arguments, classes and functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+
+
+def test_the_glossary_has_at_most_40_words() -> None:
+    glossary = (ROOT / "docs" / "concepts.md").read_text().partition("## Glossary")[2]
+    words = re.findall(r"^\| ([^|]+) \|", glossary, re.MULTILINE)[1:]
+    assert words == sorted(set(words), key=lambda word: (word.lower(), word.swapcase()))
+    assert 30 <= len(words) <= 40
 
 
 #: What a number is of: a constant's name ends with it

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fake_kube import forbidden
-from minicluster.cluster.find import Found, find_by_name
+from minicluster.cluster.find import LiveCluster, find_by_name
 from minicluster.cluster.groups import registered, size_of
 from minicluster.cluster.reasons import with_reasons
 from minicluster.kube.kubectl import Kubernetes
@@ -60,7 +60,7 @@ class Objects:
         return {"items": JOBS if kind == "jobs" else self.pods}
 
 
-def found(objects: Objects | None = None) -> Found:
+def found(objects: Objects | None = None) -> LiveCluster:
     mini = find_by_name(objects or Objects(), "mini")
     assert mini
     return mini

@@ -13,7 +13,7 @@ from live_kubectl import Kubectl, say
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead import ask
 from minicluster.lifecycle import leaving
-from minicluster.lifecycle.leaving import Fate, Going
+from minicluster.lifecycle.leaving import AffectedJobs, JobImpact
 from status_samples import job
 
 from tools.clients import Done
@@ -119,12 +119,12 @@ def test_a_lead_that_is_silent_stops_nothing(kubectl: Kubectl, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("going", "fate", "lines"),
     [
-        (Going([]), Fate("no time"), []),
-        (Going([], waiting=2), Fate("no time"), []),
-        (Going([], waiting=2), Fate("no time", waiting="lost"), ["a: 2 jobs wait, and are lost"]),
+        (AffectedJobs([]), JobImpact("no time"), []),
+        (AffectedJobs([], waiting=2), JobImpact("no time"), []),
+        (AffectedJobs([], waiting=2), JobImpact("no time", waiting="lost"), ["a: 2 jobs wait, and are lost"]),
         (
-            Going([JOBS[2]], waiting=1),
-            Fate("no time", "goes back", "is cancelled", "begins again", "lost"),
+            AffectedJobs([JOBS[2]], waiting=1),
+            JobImpact("no time", "goes back", "is cancelled", "begins again", "lost"),
             [
                 "a: 1 job runs on its nodes, with no time to end",
                 "a: job fC (the command of the MiniCluster) on mini-[0-3] begins again",
@@ -133,7 +133,7 @@ def test_a_lead_that_is_silent_stops_nothing(kubectl: Kubectl, monkeypatch: pyte
         ),
     ],
 )
-def test_jobs_are_told_by_what_happens_to_them(going: Going, fate: Fate, lines: list[str]) -> None:
+def test_jobs_are_told_by_what_happens_to_them(going: AffectedJobs, fate: JobImpact, lines: list[str]) -> None:
     said: list[str] = []
     assert leaving.tell("a", going, "its nodes", fate, said.append) == bool(lines)
     assert said == lines
@@ -154,6 +154,6 @@ def test_the_time_of_jobs_is_that_of_the_pods(values: dict[str, str], seconds: i
 
 
 def test_the_lead_of_no_broker_is_not_asked() -> None:
-    assert leaving.find_going(Kubernetes(), None, "cancel") == Going([])
+    assert leaving.find_affected(Kubernetes(), None, "cancel") == AffectedJobs([])
     waits: Any = type("Lead", (), {"is_running": True, "is_ready": False})()
-    assert leaving.find_going(Kubernetes(), waits, "cancel") == Going([], why_unknown="the lead is not ready")
+    assert leaving.find_affected(Kubernetes(), waits, "cancel") == AffectedJobs([], why_unknown="the lead is not ready")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from forks import Forked
 from live_kubectl import AWAY, FORBIDDEN, KUBECTL, Kubectl, lead, say
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pod, read_pods
@@ -235,14 +235,14 @@ def test_run_ends_when_its_reader_is_gone(kubectl: Kubectl) -> None:
     assert not (kubectl.folder / "release").exists()
 
 
-def found(pods: list[Any], group: list[Any] | None = None) -> Found:
+def found(pods: list[Any], group: list[Any] | None = None) -> LiveCluster:
     """Return the objects of a MiniCluster, whose group has some pods."""
     its = read_pods({"items": group or []}, "gpu")
-    return Found("mini", read_pods({"items": pods}), read_job(job()), [GroupNodes("gpu", 1, 8, 2, its)])
+    return LiveCluster("mini", read_pods({"items": pods}), read_job(job()), [GroupNodes("gpu", 1, 8, 2, its)])
 
 
 def test_a_lead_that_can_not_start_ends_the_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def of(reason: str) -> Found:
+    def of(reason: str) -> LiveCluster:
         return found([pod(0, waiting(reason, f"no image: {reason}"))])
 
     watch, times = StartWatch("mini"), iter((0.0, 59.0, 70.0, 80.0, 139.0, 140.0, 141.0, 142.0, 143.0))
@@ -258,7 +258,7 @@ def test_a_lead_that_can_not_start_ends_the_wait_for_it(monkeypatch: pytest.Monk
 
 
 def test_a_volume_that_can_not_be_mounted_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    def of(message: str) -> Found:
+    def of(message: str) -> LiveCluster:
         lead = replace(read_pod(pod(0, waiting("ContainerCreating"))), message=message)
         return found([])._replace(pods={0: lead})
 

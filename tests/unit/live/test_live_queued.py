@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sized
+import scaled_job
 from fake_kube import FakeKube, forbidden
 from fake_kubectl import make_kubectl
 from minicluster.cluster.find import find_by_name
@@ -173,7 +173,7 @@ def test_nothing_is_said_where_kueue_holds_no_pods_or_may_not_be_asked(found: An
 
 
 def test_the_autoscaler_gives_up_pods_when_status_says_so() -> None:
-    assert (queued.LIMIT_SECONDS, queued.GIVE_UP_SECONDS) == (sized.KUEUE_SECONDS, sized.GIVE_UP_SECONDS)
+    assert (queued.LIMIT_SECONDS, queued.GIVE_UP_SECONDS) == (scaled_job.KUEUE_SECONDS, scaled_job.GIVE_UP_SECONDS)
 
 
 def test_status_has_it_as_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

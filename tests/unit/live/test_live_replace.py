@@ -60,5 +60,5 @@ def test_replace_removes_a_job_only_if_it_refuses_the_values(
         ("make", "_make"),
     ):
         monkeypatch.setattr(replace, where, step(name))
-    replace.replace(kubernetes, "mini", replace.Asked((), None, 1), lambda _: None)
+    replace.replace(kubernetes, "mini", replace.ReplaceOptions((), None, 1), lambda _: None)
     assert done == steps

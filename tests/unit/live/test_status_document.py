@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
@@ -159,7 +159,7 @@ def test_a_worker_that_a_quota_refuses_is_missing_for_that_reason() -> None:
     said = 'Error creating: pods "mini-1-x" is forbidden: exceeded quota: few'
     own = read_job(job(size=2))
     assert own
-    mini = Found("mini", read_pods({"items": [pod(0, STARTS)]}), replace(own, why_no_pod=said))
+    mini = LiveCluster("mini", read_pods({"items": [pod(0, STARTS)]}), replace(own, why_no_pod=said))
     reason = f"no pod: {said}: lower resources or size, or ask for a larger quota"
     shown = document(snapshot(mini, NOW, lambda _: json.dumps([SETTINGS, flux(online="0")])))
     assert shown["missing"] == [{"ranks": "1", "reason": reason}]
@@ -170,7 +170,7 @@ def test_a_worker_that_a_quota_refuses_is_missing_for_that_reason() -> None:
 def test_times_of_the_status_are_by_the_clock_of_the_lead(minutes: int) -> None:
     # by our clock a pod of 10 s is late, or not yet made
     pods = [pod(0, STARTS), pod(1, STARTS, "2030-01-01T11:59:50Z")]
-    mini = Found("mini", read_pods({"items": pods}), read_job(job(size=2)))
+    mini = LiveCluster("mini", read_pods({"items": pods}), read_job(job(size=2)))
     told = json.dumps([SETTINGS, {**flux(online="0"), "now": NOW.timestamp()}])
     shown = document(snapshot(mini, NOW + timedelta(minutes=minutes), lambda _: told))
     assert (shown["why"], shown["age"]) == ("waits for the quorum, 1 of 4 nodes are up", 770)

@@ -1,7 +1,7 @@
 """Which states of a MiniCluster are told again while it is waited for."""
 
 import pytest
-from minicluster.status.telling import news
+from minicluster.status.reporter import news
 
 IMAGE = "correct the image's name, or set pod.imagePullSecrets for its registry"
 LEAD = "Starting: the lead is Pending"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from fake_kube import away
 from minicluster.picture.feed import Feed
-from minicluster.picture.jobbook import status_of
+from minicluster.picture.job_history import status_of
 from picture_lead import PictureLead, TellingChannel, job, past
 from status_samples import SUSPENDED, suspended
 from status_samples import job as kubernetes_job

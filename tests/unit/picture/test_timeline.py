@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from minicluster.picture.curves import Sample, curve, steps_of, thinned
 from minicluster.picture.feed import Reader
-from minicluster.picture.jobbook import Lanes, result_of
+from minicluster.picture.job_history import Lanes, result_of
 from minicluster.picture.timeline import Timeline
 from picture_lead import START, job, past
 from status_samples import IDLE, show

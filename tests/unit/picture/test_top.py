@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from live_kubectl import Kubectl, lead
 from minicluster.console import keyboard
-from minicluster.picture.lookover import SORTS, Chosen, screen, spark
 from minicluster.picture.timeline import Timeline
+from minicluster.picture.top_view import SORTS, Chosen, screen, spark
 from picture_lead import START, job, past
 from status_samples import job as kubernetes_job
 

@@ -28,7 +28,7 @@ def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     import recorder  # noqa: PLC0415
 
     yield recorder
-    for name in ("recorder", "changes", "leftovers"):
+    for name in ("recorder", "changes", "kvs_cleanup"):
         sys.modules.pop(name, None)
 
 
@@ -117,7 +117,7 @@ def test_what_forgotten_jobs_leave_behind_is_removed_after_many_jobs(
     program: ModuleType, flux: FakeFlux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[int] = []
-    monkeypatch.setattr(program, "remove_leftovers", lambda _: found.append(recorder.count))
+    monkeypatch.setattr(program, "remove_empty_directories", lambda _: found.append(recorder.count))
     monkeypatch.setattr(program, "LEFTOVER_JOBS", 3)
     recorder = program.Recorder(flux, History(tmp_path), {})
     for number in range(8):

@@ -12,10 +12,10 @@ from minicluster.kube.tool import CommandError
 from minicluster.lifecycle.creation import CLASSES, StorageClass, create, find_class, remark, with_storage
 from minicluster.lifecycle.deletion import Contents, contents
 from minicluster.release import created, helm
-from minicluster.release.created import Created, Keep, command_line, value_words
+from minicluster.release.created import CreateReleaseOptions, Keep, command_line, value_words
 
 
-def values(asked: Created) -> dict[str, Any]:
+def values(asked: CreateReleaseOptions) -> dict[str, Any]:
     """Return the values that Helm is given, by their paths."""
     found = [word.removeprefix("--set-json=").partition("=") for word in value_words(asked)]
     return {path: json.loads(text) for path, _, text in found}
@@ -64,19 +64,19 @@ def values(asked: Created) -> dict[str, Any]:
     ids=str,
 )
 def test_words_become_values(asked: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert values(Created("demo", **asked)) == {"report.log": True, **expected}
+    assert values(CreateReleaseOptions("demo", **asked)) == {"report.log": True, **expected}
 
 
 @pytest.mark.parametrize("asked", [{"values": {"logging": {"quiet": True}}}, {"sets": ["logging.quiet=true"]}], ids=str)
 def test_a_quiet_log_stays_quiet(asked: dict[str, Any]) -> None:
-    words = value_words(Created("demo", **asked))
+    words = value_words(CreateReleaseOptions("demo", **asked))
     assert not [word for word in words if "report.log" in word]
 
 
 def test_the_command_line_is_one_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, ...]] = []
     monkeypatch.setattr(FakeKube, "helm", lambda _, *words, **__: ran.append(words) or "", raising=False)
-    line = created.install(FakeKube(context="c d", namespace="lab"), Created("demo", image="a b'c"))
+    line = created.install(FakeKube(context="c d", namespace="lab"), CreateReleaseOptions("demo", image="a b'c"))
     assert shlex.split(line) == ["helm", *ran[0], "--namespace", "lab", "--kube-context", "c d"]
     assert command_line(FakeKube(), ["install", "a"]) == "helm install a"
 
@@ -95,9 +95,9 @@ def test_a_name_that_is_taken_is_refused_in_our_words(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(FakeKube, "helm", fail, raising=False)
     with pytest.raises(ToolError, match=r"^there is a release demo in .* already: take another name, or remove it by"):
-        created.install(FakeKube(namespace="lab"), Created("demo"))
+        created.install(FakeKube(namespace="lab"), CreateReleaseOptions("demo"))
     with pytest.raises(ToolError, match="'a b' can't be a release's name"):
-        created.install(FakeKube(), Created("a b"))
+        created.install(FakeKube(), CreateReleaseOptions("a b"))
 
 
 def storage(name: str, provisioner: str, *, is_default: bool = False) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def test_a_user_who_may_not_read_classes_is_told_at_once_that_there_is_no_defaul
         assert find_class(FakeKube(has=has | {"create persistentvolumeclaim": answer}), "", WAY) is None
 
 
-AUTOSCALES = Created("demo", most=4, autoscales=True)
+AUTOSCALES = CreateReleaseOptions("demo", most=4, autoscales=True)
 
 
 def test_a_user_who_may_not_make_roles_is_told_before_anything_is_installed() -> None:
@@ -183,7 +183,7 @@ def test_several_nodes_share_a_volume_of_one_node_on_that_node(
     keep: Keep, sizes: dict[str, int], is_of_one_node: bool
 ) -> None:
     kube = FakeKube(has={CLASSES: [NEAR, FAR]})
-    found = with_storage(kube, Created("demo", keep=keep, **sizes))  # type: ignore[arg-type]
+    found = with_storage(kube, CreateReleaseOptions("demo", keep=keep, **sizes))  # type: ignore[arg-type]
     near = "near (rancher.io/local-path)" if is_of_one_node else ""
     assert found.keep == keep._replace(of_one_node=near)
     assert remark(found).startswith(f"the storage class {near} has ") == is_of_one_node

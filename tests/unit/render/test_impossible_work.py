@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
+from minicluster.render.handover import Installed
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.refusals.fit import Shape, impossible, shape
-from minicluster.render.upgrade import Installed
 
 Make = Callable[..., MiniClusterModel]
 HALF = {"resources": {"limits": {"cpu": "500m"}}}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render import renamed
+from minicluster.render import handover, renamed
 from minicluster.render.revision import Name
 
 LABEL = "minicluster-0.1.0"
@@ -16,21 +16,21 @@ def other(name: str, chart: str = LABEL, group: str = "", *, deleted: bool = Fal
     return {"name": name, "chart": chart, "group": group, "deleted": deleted}
 
 
-def newcomer(name: str, *others: dict[str, Any], chart: str = "minicluster") -> renamed.Newcomer:
+def newcomer(name: str, *others: dict[str, Any], chart: str = "minicluster") -> handover.Newcomer:
     text = base64.b64encode(json.dumps({"chart": chart, "jobs": others}).encode()).decode()
-    found = renamed.load({"metadata": {"name": name, "namespace": "ns"}, "others": text})
+    found = handover.newcomer({"metadata": {"name": name, "namespace": "ns"}, "others": text})
     assert found
     return found
 
 
 def test_a_live_minicluster_has_no_others() -> None:
-    assert renamed.load({"metadata": {"name": "a"}}) is None
+    assert handover.newcomer({"metadata": {"name": "a"}}) is None
 
 
 @pytest.mark.parametrize("others", ["x", base64.b64encode(b"{}").decode(), base64.b64encode(b'{"jobs": [1]}').decode()])
 def test_a_text_that_the_chart_did_not_write_is_refused(others: str) -> None:
     with pytest.raises(SpecError, match=r"^others is not what the chart writes: leave it out$"):
-        renamed.load({"metadata": {"name": "a"}, "others": others})
+        handover.newcomer({"metadata": {"name": "a"}, "others": others})
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_text_that_the_chart_did_not_write_is_refused(others: str) -> None:
         (newcomer("b", other("a", "first-1.2.3-rc.1_build.2"), chart="second"), set()),
     ],
 )
-def test_a_minicluster_is_added(one: renamed.Newcomer, kept: set[Name]) -> None:
+def test_a_minicluster_is_added(one: handover.Newcomer, kept: set[Name]) -> None:
     renamed.refuse([one], kept | {("ns", "b")})
 
 
@@ -62,7 +62,7 @@ def test_a_minicluster_is_added(one: renamed.Newcomer, kept: set[Name]) -> None:
         (newcomer("b", other("a", "hpc-0.1.0")), set()),
     ],
 )
-def test_another_name_is_refused(one: renamed.Newcomer, kept: set[Name]) -> None:
+def test_another_name_is_refused(one: handover.Newcomer, kept: set[Name]) -> None:
     message = (
         r"^nameOverride can't change on the live MiniCluster a: the new name is b, and the queue of a would be lost; "
         r"keep the name a, or install b as a release of its own\. If these are two MiniClusters, remove a by one "

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from minicluster.errors import SpecError
-from minicluster.render import config, constants, curve, upgrade
+from minicluster.render import config, constants, curve, handover, upgrade
 from minicluster.render.model import MiniClusterModel
 from support import ROOT
 
@@ -274,7 +274,7 @@ def test_each_default_is_recorded_by_path_and_text() -> None:
 
 
 def test_a_refusal_has_what_the_chart_found_about_a_change_in_place() -> None:
-    installed = upgrade.Installed("flux", {"a": "1"}, {"a": "2"}, {}, [], "Kubernetes 1.36 can change it")
+    installed = handover.Installed("flux", {"a": "1"}, {"a": "2"}, {}, [], "Kubernetes 1.36 can change it")
     with pytest.raises(
         SpecError, match=r"asked is 2; Kubernetes 1\.36 can change it; uninstall flux first, which loses its queue, or "
     ):

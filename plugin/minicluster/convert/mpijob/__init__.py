@@ -26,19 +26,21 @@ def values(name: str, given: Map, labels: Map, report: Report) -> Map:
         raise ConvertError(f"mpiImplementation is {implementation}: must be OpenMPI, Intel or MPICH")
     for key in ("sshAuthMountPath", "launcherCreationPolicy"):
         spec.fields.pop(key, None)
-    found, words = job_pods.values(workers, first, name)
+    converted, words = job_pods.values(workers, first, name)
     leads = int(spec.fields.get("runLauncherAsWorker") is True)
-    found["size"] = _size(spec, workers)
-    policy.convert(spec.make("runPolicy"), found)
-    policy.queue(labels, found)
-    launcher.convert(first, words, found, implementation, slots)
-    pod_names.rename(found, name, leads, report)
+    converted["size"] = _size(spec, workers)
+    policy.convert(spec.make("runPolicy"), converted)
+    policy.queue(labels, converted)
+    launcher.convert(first, words, converted, implementation, slots)
+    pod_names.rename(converted, name, leads, report)
     refuse_rest(spec)
     if implementation == "OpenMPI":
-        way = "`flux run -opmi=pmix`" if found["containers"][0].get("launcher") else "-opmi=pmix in flux.optionFlags"
+        way = (
+            "`flux run -opmi=pmix`" if converted["containers"][0].get("launcher") else "-opmi=pmix in flux.optionFlags"
+        )
         spec.warn("mpiImplementation", OF_OPEN_MPI.format(way))
-    found = {key: found[key] for key in ("size", "tasks") if key in found} | found
-    return {key: value for key, value in found.items() if value != {}}
+    converted = {key: converted[key] for key in ("size", "tasks") if key in converted} | converted
+    return {key: value for key, value in converted.items() if value != {}}
 
 
 def _replicas(spec: Part) -> tuple[Part, Part]:

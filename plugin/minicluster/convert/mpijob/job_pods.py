@@ -38,21 +38,21 @@ def values(workers: Part, launcher: Part, name: str) -> tuple[Map, list[str]]:
     command = _words(leads[0])
     if not is_same:
         _add_launcher(spec, lead)
-    found = _pod(template, spec, name)
+    pod_values = _pod(template, spec, name)
     used = {mount.get("name") for one in spec.items("initContainers") for mount in one.items("volumeMounts")}
     merged = Template(spec, used)
-    found["containers"] = [
+    pod_values["containers"] = [
         merged.container(container, is_runner=not place, keeps_command=is_same)
         for place, container in enumerate(containers)
     ]
     if len(containers) > 1:
-        found["containers"][0]["runFlux"] = True
+        pod_values["containers"][0]["runFlux"] = True
     extra = merged.rest()
     if extra:
-        found["pod"]["template"] = {"spec": extra}
+        pod_values["pod"]["template"] = {"spec": extra}
     for one in (workers, launcher):
         one.fields.pop("template", None)
-    return found, command
+    return pod_values, command
 
 
 def _pod(template: Part, spec: Part, name: str) -> Map:
@@ -108,9 +108,9 @@ def _add_launcher(spec: Part, lead: Part) -> None:
 def _refuse_containers(spec: Part, lead: Part) -> None:
     """Raise ConvertError for a container of the launcher's pod that the workers' pods lack."""
     others = {"initContainers": lead.items("initContainers"), "containers": lead.items("containers")[1:]}
-    for key, found in others.items():
+    for key, names in others.items():
         known = [one.fields for one in spec.items(key)]
-        gone = next((one for one in found if one.fields not in known), None)
+        gone = next((one for one in names if one.fields not in known), None)
         if gone:
             raise ConvertError(
                 f"{lead.path}.{key} has {gone.get('name')}, and there is no launcher's pod: drop it if it waits for "

@@ -31,9 +31,9 @@ class Slots:
     gpus: int  #: of each node
 
 
-def convert(launcher: Part, words: list[str], found: Map, implementation: str, slots: int) -> None:
+def convert(launcher: Part, words: list[str], converted: Map, implementation: str, slots: int) -> None:
     """Write the work into the values. Raises ConvertError for a launcher whose work is not understood."""
-    room = Slots(found["size"], slots, *_devices(found["containers"][0]))
+    room = Slots(converted["size"], slots, *_devices(converted["containers"][0]))
     try:
         text = _shell_text(words)
         script = [_alone(words)] if text is None else calls(text)
@@ -45,14 +45,14 @@ def convert(launcher: Part, words: list[str], found: Map, implementation: str, s
     except ConvertError as error:
         raise ConvertError(f"{launcher.path}: {error}") from None
     if text is None or (script[0].is_whole and all(word.text is not None for word in script[0].words)):
-        _write_work(found, launches[0], shapes[0], room)
+        _write_work(converted, launches[0], shapes[0], room)
     else:
         places = [(call.words[0].start, launch.program[0].start) for call, launch in zip(script, launches, strict=True)]
         runs = [_flux_run(launch, shape, room) for launch, shape in zip(launches, shapes, strict=True)]
-        _write_script(launcher, found, [*words[:-1], _replaced(text, places, runs)])
+        _write_script(launcher, converted, [*words[:-1], _replaced(text, places, runs)])
     needed = max(room.slots, *(shape.cores for shape in shapes))
     if room.cpus < needed:
-        found["containers"][0]["cores"] = needed
+        converted["containers"][0]["cores"] = needed
     for launch, shape in zip(launches, shapes, strict=True):
         _report(launcher, launch, shape, room)
 
@@ -70,9 +70,9 @@ def _replaced(text: str, places: list[tuple[int, int]], runs: list[list[str]]) -
     return text
 
 
-def _write_script(launcher: Part, found: Map, words: list[str]) -> None:
+def _write_script(launcher: Part, converted: Map, words: list[str]) -> None:
     """Write a shell's text that the lead runs once."""
-    found["containers"][0] |= {"command": words, "launcher": True}
+    converted["containers"][0] |= {"command": words, "launcher": True}
     launcher.warn("command", "runs once, on the first node; its mpirun is `flux run` now")
 
 
@@ -149,19 +149,19 @@ def _shape(launch: Launch, room: Slots) -> _Shape:
     return _Shape(tasks, nodes, most * of_task, of_task, [*flags, *launch.flags])
 
 
-def _write_work(found: Map, launch: Launch, shape: _Shape, room: Slots) -> None:
+def _write_work(converted: Map, launch: Launch, shape: _Shape, room: Slots) -> None:
     """Write a lone mpirun as values."""
-    runner: Map = found["containers"][0]
+    runner: Map = converted["containers"][0]
     variables = {key: str(word.text) for key, word in launch.variables.items()}
     if variables:
         runner["environment"] = runner.get("environment", {}) | variables
     if launch.directory:
         runner["workingDir"] = launch.directory.text
     runner["command"] = [str(word.text) for word in launch.program]
-    found["tasks"] = shape.tasks
+    converted["tasks"] = shape.tasks
     nodes = [f"-N{shape.nodes}"] if 0 < shape.nodes < room.size else []
     flux = {"optionFlags": " ".join([*nodes, *shape.flags]), "affinity": "" if launch.binds else "off"}
-    found["flux"] = {key: value for key, value in flux.items() if value}
+    converted["flux"] = {key: value for key, value in flux.items() if value}
 
 
 def _flux_run(launch: Launch, shape: _Shape, room: Slots) -> list[str]:

@@ -52,12 +52,12 @@ class PodNames:
         return text
 
 
-def rename(found: Map, name: str, leads: int, report: Report) -> None:
+def rename(converted: Map, name: str, leads: int, report: Report) -> None:
     """Change the names in the texts of the containers. Raises ConvertError for what can't be changed."""
     names = PodNames(name, leads)
-    runner = found["containers"][0]
-    template = found.get("pod", {}).get("template", {}).get("spec", {})
-    for container in (*found["containers"], *template.get("containers", []), *template.get("initContainers", [])):
+    runner = converted["containers"][0]
+    template = converted.get("pod", {}).get("template", {}).get("spec", {})
+    for container in (*converted["containers"], *template.get("containers", []), *template.get("initContainers", [])):
         for field in [field for field in FIELDS if field in container]:
             where = f"{field} of the container {container.get('name', '')}".rstrip()
             if not (container is runner and field == "command"):  # the launcher's words, which are checked
@@ -66,7 +66,7 @@ def rename(found: Map, name: str, leads: int, report: Report) -> None:
     if names.changed:
         pairs = ", ".join(f"{old} is {new}" for old, new in names.changed.items())
         report.notes.append(f"names of mpi-operator's pods are those of the hosts here: {pairs}")
-    unread = ", ".join(dict.fromkeys(_config_maps(found)))
+    unread = ", ".join(dict.fromkeys(_config_maps(converted)))
     if unread:
         report.warnings.append(f"the text of ConfigMap {unread} is not seen: change names like {name}-worker-0 in it")
 

@@ -114,10 +114,10 @@ READS = re.compile(
 
 def refuse(text: str, where: str) -> None:
     """Raise ConvertError for a text that needs what is not given here; ``where`` begins the message."""
-    found = READS.search(UNSET.sub(" ", text))
-    if found:
-        item = NOT_HERE.get(found[1], NOT_HERE["/etc/mpi/hostfile"])
-        raise ConvertError(f"{where} uses {found[1]}, which {item.by} gives, and nothing here: {item.way}")
+    match = READS.search(UNSET.sub(" ", text))
+    if match:
+        item = NOT_HERE.get(match[1], NOT_HERE["/etc/mpi/hostfile"])
+        raise ConvertError(f"{where} uses {match[1]}, which {item.by} gives, and nothing here: {item.way}")
 
 
 def table() -> str:

@@ -61,23 +61,23 @@ def calls(text: str) -> list[Call]:
     """Return the calls of mpirun. Raises ConvertError for none, and where one may be that is not understood."""
     if MENTION.search(text) and HERE_DOCUMENT.search(text):
         raise ConvertError("its shell text has a here-document beside mpirun: make it a script in the image")
-    found: list[Call] = []
+    calls_made: list[Call] = []
     pieces = list(_commands(text))
     for words, has_redirect in pieces:
         place = _program(words)
         name = ((words[place].text or "") if place < len(words) else "").rpartition("/")[2]
         if name in STARTERS:
             leads = all(word.text == "exec" for word in words[:place])
-            found.append(Call(words[place:], len(pieces) == 1 and leads and not has_redirect))
+            calls_made.append(Call(words[place:], len(pieces) == 1 and leads and not has_redirect))
             continue
         text = " ".join(word.raw for word in words)
         if name not in TELLERS:
             _refuse_hidden(words)
         if name not in TELLERS or re.search(r"\$\(|`", text):
             _refuse_uses(text, name)
-    if not found:
+    if not calls_made:
         raise ConvertError("its shell text calls no mpirun, so the work is not known: call the program by mpirun")
-    return found
+    return calls_made
 
 
 def _refuse_hidden(words: list[Word]) -> None:

@@ -39,22 +39,22 @@ class Template:
     def container(self, container: Part, *, is_runner: bool, keeps_command: bool) -> Map:
         """Return a container as values."""
         fields = container.fields
-        found = {key: fields.pop(key) for key in SAME_IN_CONTAINERS if fields.get(key) not in (None, "", {})}
+        converted = {key: fields.pop(key) for key in SAME_IN_CONTAINERS if fields.get(key) not in (None, "", {})}
         if is_runner:
             _drop_server(container, keeps_command)
         else:
-            found |= _sidecar_command(container)
+            converted |= _sidecar_command(container)
         environment, rest = _environment(container)
-        found |= environment
+        converted |= environment
         volumes, mounts = self._take_volumes(container)
-        found |= {"volumes": volumes} if volumes else {}
+        converted |= {"volumes": volumes} if volumes else {}
         for key in ("env", "volumeMounts", "tty", "stdin", "stdinOnce"):
             fields.pop(key, None)
         fields |= {"env": rest} if rest else {}
         fields |= {"volumeMounts": mounts} if mounts else {}
         if fields:
-            self._containers.append({"name": found.get("name"), **fields})
-        return found
+            self._containers.append({"name": converted.get("name"), **fields})
+        return converted
 
     def rest(self) -> Map:
         """Return the spec of `pod.template`: what no value of the chart has."""
@@ -123,8 +123,8 @@ def _environment(container: Part) -> tuple[Map, list[Map]]:
             if re.search(r"(?<!\$)\$[A-Za-z_{]", str(value or "")):
                 container.warn(f"env.{key}", f"is {value}: nothing expands its $, neither here nor in an MPIJob")
             plain[key] = "" if value is None else str(value).replace("$$", "$")
-    found = {"environment": plain} if plain else {}
-    return found | ({"secrets": secrets} if secrets else {}), rest
+    variables = {"environment": plain} if plain else {}
+    return variables | ({"secrets": secrets} if secrets else {}), rest
 
 
 def _take_field(container: Part, item: Part) -> None:

@@ -18,9 +18,9 @@ STARTS_KEY = "admin.eventlog"
 def is_younger(handle: Any, seconds: float) -> bool:
     """Return whether the queue is not yet so many seconds old: what came before is lost. Raises OSError."""
     try:
-        found = flux.kvs.get(handle, STARTS_KEY)
+        started = flux.kvs.get(handle, STARTS_KEY)
     except FileNotFoundError:
         return False
     # a single event was parsed
-    first = found if isinstance(found, dict) else json.loads(found.split("\n")[0])
+    first = started if isinstance(started, dict) else json.loads(started.split("\n")[0])
     return time.time() - float(first["timestamp"]) < seconds

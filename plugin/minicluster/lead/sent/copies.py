@@ -18,9 +18,9 @@ def copies_after(handle: Any, job: int) -> dict[str, int]:
     from state import jobs
 
     later = {each["id"] for states in ("active", "inactive") for each in jobs(handle, states, []) if each["id"] > job}
-    found = {}
+    copies = {}
     for number, user in user_attributes(handle, sorted(later)[:COPY_JOBS], LOOKUP_COPIES_SECONDS).items():
         own = user.get("minicluster")
         if isinstance(own, dict) and own.get("continues"):
-            found[str(own["continues"])] = number
-    return found
+            copies[str(own["continues"])] = number
+    return copies

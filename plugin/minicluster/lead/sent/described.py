@@ -45,10 +45,10 @@ def why(ids: list[Any], handle: Any) -> list[str]:
     try:
         from waiting import reasons  # it needs programs of the lead's pod
 
-        found = reasons(handle, ids) if ids else {}
+        explained = reasons(handle, ids) if ids else {}
     except (ImportError, OSError):
-        found = {}
-    return [found.get(job, "") for job in ids]
+        explained = {}
+    return [explained.get(job, "") for job in ids]
 
 
 def shown(job: Any, waits: str) -> dict[str, Any]:

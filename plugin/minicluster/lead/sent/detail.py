@@ -21,11 +21,11 @@ END_BYTES, SHOWN_COMMAND_CHARACTERS = 20_000, 4000
 def end_of_output(handle: Any, job: int) -> str:
     """Return the end of what a job has printed; "" where Flux has no output of it."""
     try:
-        found = events(lookup(handle, job, OUTPUT_KEY))
+        output = events(lookup(handle, job, OUTPUT_KEY))
     except OSError:
         return ""
     tail = Tail(END_BYTES)
-    for event in found:
+    for event in output:
         tail.take(event["name"], event.get("context", {}))
     return b"".join(data for _, data in tail.kept).decode(errors="replace")
 
@@ -33,10 +33,10 @@ def end_of_output(handle: Any, job: int) -> str:
 def main(text: str) -> dict[str, Any]:
     """Return what is known of a job. Raises OSError; ValueError for a text that is no id."""
     handle, number = flux.Flux(), int(JobID(text))
-    found, jobspec = explained(handle, number)
+    explanation, jobspec = explained(handle, number)
     words = [str(word) for task in jobspec.get("tasks", ())[:1] for word in task["command"]]
     output = end_of_output(handle, number)
-    return {**found, "output": output, "command": shortened(" ".join(words), SHOWN_COMMAND_CHARACTERS)}
+    return {**explanation, "output": output, "command": shortened(" ".join(words), SHOWN_COMMAND_CHARACTERS)}
 
 
 if __name__ == "__main__":

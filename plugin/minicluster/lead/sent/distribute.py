@@ -64,10 +64,10 @@ def failures(text: str, hosts: list[str]) -> list[str]:
     reasons: dict[int, str] = {}
     for pattern in LINE_PATTERNS:
         for line in text.split("\n"):
-            found = re.fullmatch(pattern, line)
-            if found:
-                for rank in IDset(found[1]):
-                    reasons.setdefault(rank, found[2])
+            match = re.fullmatch(pattern, line)
+            if match:
+                for rank in IDset(match[1]):
+                    reasons.setdefault(rank, match[2])
     failed: dict[str, list[str]] = {}
     for rank, why in sorted(reasons.items()):
         failed.setdefault(why, []).append(hosts[rank])

@@ -42,15 +42,15 @@ def main(on_stop: str, ranks: str) -> dict[str, Any]:
     """Return what is printed. Raises OSError."""
     handle = flux.Flux()
     wanted = set(parse_idset(ranks))
-    found = [
+    answer = [
         job
         for job in jobs(handle, "running", ["name", "ranks", "nodelist"])
         if not wanted or wanted & set(parse_idset(job.get("ranks", "")))
     ]
     counts = job_counts(handle)
     return {
-        "running": [described(handle, job, on_stop) for job in found[:DESCRIBED_JOBS]],
-        "more": max(0, len(found) - DESCRIBED_JOBS),
+        "running": [described(handle, job, on_stop) for job in answer[:DESCRIBED_JOBS]],
+        "more": max(0, len(answer) - DESCRIBED_JOBS),
         "waiting": sum(counts.get(state, 0) for state in PENDING),
     }
 

@@ -30,19 +30,19 @@ SAID_LINES, LINE_CHARACTERS = 5, 200
 def listed(handle: Any, job: int) -> dict[str, Any] | None:
     """Return the attributes of a job that Flux has, None for another one."""
     try:
-        found: dict[str, Any] = job_list_id(handle, job, REPORT_ATTRIBUTES).get_job()
+        attributes: dict[str, Any] = job_list_id(handle, job, REPORT_ATTRIBUTES).get_job()
     except OSError:
         return None
-    return {**found, "id": job}
+    return {**attributes, "id": job}
 
 
 def last_lines(handle: Any, job: int) -> list[str]:
     """Return the last lines that a job printed, none where Flux has no output of it."""
     try:
-        found = events(lookup(handle, job, OUTPUT_KEY))
+        output = events(lookup(handle, job, OUTPUT_KEY))
     except OSError:
         return []
-    printed = b"".join(data for event in found for _, data in data_of(event["name"], event.get("context", {})))
+    printed = b"".join(data for event in output for _, data in data_of(event["name"], event.get("context", {})))
     said = printed.decode(errors="replace")
     return [shortened(line, LINE_CHARACTERS) for line in said.split("\n") if line.strip()][-SAID_LINES:]
 
@@ -55,10 +55,10 @@ def shortened(text: str, most: int) -> str:
 def last_print(handle: Any, job: int) -> float | None:
     """Return when a job printed last, None where Flux has no output of it."""
     try:
-        found = events(lookup(handle, job, OUTPUT_KEY))
+        output = events(lookup(handle, job, OUTPUT_KEY))
     except OSError:
         return None
-    times = [event["timestamp"] for event in found if data_of(event["name"], event.get("context", {}))]
+    times = [event["timestamp"] for event in output if data_of(event["name"], event.get("context", {}))]
     return max(times, default=None)
 
 
@@ -73,23 +73,23 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
     from state import nodes
 
     job = listed(handle, number)
-    found: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
-    found["now"] = time.time()
+    explanation: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
+    explanation["now"] = time.time()
     if job is None:
-        return {**found, "job": History(folder()).record(number) or {}}, {}
+        return {**explanation, "job": History(folder()).record(number) or {}}, {}
     jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}
     user = user_of(jobspec) if jobspec else None
-    found["job"] = shown = record(job, JobID(number).f58plain, user)
+    explanation["job"] = shown = record(job, JobID(number).f58plain, user)
     if shown["state"].lower() in WAITING_STATES:
-        found["waits"] = reasons(handle, [number]).get(number, "")
+        explanation["waits"] = reasons(handle, [number]).get(number, "")
         if jobspec and shown["state"] == "SCHED":
-            found["needs"] = unmet_of(handle, jobspec, nodes(handle)).sizes()
+            explanation["needs"] = unmet_of(handle, jobspec, nodes(handle)).sizes()
     elif shown["state"] == "RUN":
         if (shown["ntasks"] or 0) > 1 and not jobspec.get("attributes", {}).get("system", {}).get("duration"):
-            found["quiet_since"] = last_print(handle, number)
+            explanation["quiet_since"] = last_print(handle, number)
     elif shown["result"] not in (None, "COMPLETED"):
-        found.update(said=last_lines(handle, number), again=copy_of(handle, job))
-    return found, jobspec
+        explanation.update(said=last_lines(handle, number), again=copy_of(handle, job))
+    return explanation, jobspec
 
 
 def main(text: str) -> dict[str, Any]:

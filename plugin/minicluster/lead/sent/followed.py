@@ -62,8 +62,8 @@ class Followed:
 
     def copy(self) -> str:
         """Return the job that runs this one again as its note says, "" if it names none."""
-        found = GOES_ON_AS.search(self.note)
-        return found[1] if found else ""
+        match = GOES_ON_AS.search(self.note)
+        return match[1] if match else ""
 
     def has_lost_node(self) -> bool:
         """Say whether it ended so that the lead may put it back."""
@@ -140,14 +140,14 @@ class Journal:
 
     def _found(self, key: str, job: int, then: Callable[[], None], future: Any) -> None:
         try:
-            found = future.get()
+            answer = future.get()
         except FileNotFoundError:
-            found = {"jobspec": "{}"}
+            answer = {"jobspec": "{}"}
         except OSError as error:
             self.reply.refuse(key, error)
             return
-        if "eventlog" in found and (key.startswith(ANY_JOB) or marked(json.loads(found["jobspec"])) == key):
-            self.follow(key, job, [*events(found["eventlog"])])
+        if "eventlog" in answer and (key.startswith(ANY_JOB) or marked(json.loads(answer["jobspec"])) == key):
+            self.follow(key, job, [*events(answer["eventlog"])])
             if job in self.jobs:
                 self.again[job] = (time.monotonic() + AGAIN_SECONDS, AGAIN_SECONDS)
             then()
@@ -188,11 +188,11 @@ class Journal:
         self.recorded.want(key, partial(self.reply, key=key, lost=True), job if key.startswith(ANY_JOB) else None)
 
     def _receive(self, future: Any) -> None:
-        found = future.get()
+        answer = future.get()
         future.reset()
-        for event in found["events"]:
+        for event in answer["events"]:
             # Flux before 0.61 names the job beside each event
-            job, told = (event["id"], event["entry"]) if "entry" in event else (found["id"], event)
+            job, told = (event["id"], event["entry"]) if "entry" in event else (answer["id"], event)
             if job in self.jobs:
                 self._take(self.jobs[job], told)
             elif self.asked:

@@ -47,8 +47,8 @@ def find(handle: Any, key: str, age: float, states: list[str]) -> Iterator[Any]:
         # not by our clock: the lead that took the job may have had another one
         if job.t_submit < jobs[0].t_submit - age:
             return
-        found = job_kvs_lookup(handle, job.id, keys=["jobspec"]) or {}
-        if found.get("jobspec", {}).get("attributes", {}).get("user", {}).get(CLIENT_KEY) == key:
+        answer = job_kvs_lookup(handle, job.id, keys=["jobspec"]) or {}
+        if answer.get("jobspec", {}).get("attributes", {}).get("user", {}).get(CLIENT_KEY) == key:
             yield job
 
 
@@ -138,8 +138,8 @@ def main(key: str, age: str, action: str, name: str = "") -> dict[str, Any]:
             cancel(handle, job.id, "its `minicluster flux` was told to stop")
         except OSError:
             return {}  # it has just ended
-    found = {"id": JobID(job.id).f58plain, "cancelled": is_cancelled}
-    return {**found, "input": input_of(handle, job.id)} if action == "find" else found
+    answer = {"id": JobID(job.id).f58plain, "cancelled": is_cancelled}
+    return {**answer, "input": input_of(handle, job.id)} if action == "find" else answer
 
 
 if __name__ == "__main__":

@@ -106,19 +106,19 @@ class Observer:
         self.nodes = None if has_journal else ("", {})
         self._stream(topic, payload, self._node_events if has_journal else lambda _: None)
 
-    def _job_events(self, found: Mapping[str, Any]) -> None:
-        for event in found["events"]:
+    def _job_events(self, answer: Mapping[str, Any]) -> None:
+        for event in answer["events"]:
             # Flux before 0.61 names the job beside each event
-            job, entry = (event["id"], event["entry"]) if "entry" in event else (found["id"], event)
+            job, entry = (event["id"], event["entry"]) if "entry" in event else (answer["id"], event)
             change = self.changes.setdefault(job, {"number": job, "id": JobID(job).f58plain})
             change.update(change_of(entry))
-            self._fill(change, entry["name"], found)
+            self._fill(change, entry["name"], answer)
 
-    def _fill(self, change: dict[str, Any], event: str, found: Mapping[str, Any]) -> None:
+    def _fill(self, change: dict[str, Any], event: str, context: Mapping[str, Any]) -> None:
         """Add what Flux tells beside an event, or look it up: before 0.63 there is no jobspec."""
         key = DOCUMENTS.get(event)
-        if key and found.get(key):
-            change.update(ABOUT[key](found[key]))
+        if key and context.get(key):
+            change.update(ABOUT[key](context[key]))
         elif key:
             asked = self.handle.rpc("job-info.lookup", {"id": change["number"], "keys": [key], "flags": 0})
             asked.then(partial(self._looked_up, change["number"], key))
@@ -131,12 +131,12 @@ class Observer:
         self.changes.setdefault(job, {"number": job}).update(ABOUT[key](document))
         self._wake()
 
-    def _node_events(self, found: Mapping[str, Any]) -> None:
+    def _node_events(self, answer: Mapping[str, Any]) -> None:
         events = [
             {"t": event["timestamp"], "event": event["name"], **of_nodes(event.get("context", {}))}
-            for event in found["events"][-NODE_RECORDS:]
+            for event in answer["events"][-NODE_RECORDS:]
         ]
-        hosts = hosts_of(found.get("R"))
+        hosts = hosts_of(answer.get("R"))
         if events or hosts:
             self.reply(nodes=events, **({"hosts": hosts} if hosts else {}))
 

@@ -51,29 +51,29 @@ def placed(resources: Mapping[str, Any]) -> dict[str, Any]:
 def change_of(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an event changes in a job's record."""
     name, when, context = event["name"], event["timestamp"], event.get("context", {})
-    found: dict[str, Any] = {"state": STATES[name]} if name in STATES else {}
+    change: dict[str, Any] = {"state": STATES[name]} if name in STATES else {}
     if name == "submit":
-        found.update(t_submit=when, urgency=context.get("urgency"))
+        change.update(t_submit=when, urgency=context.get("urgency"))
     elif name == "urgency":
-        found["urgency"] = context.get("urgency")
+        change["urgency"] = context.get("urgency")
     elif name == "alloc":
-        found["t_run"] = when
+        change["t_run"] = when
     elif name == "finish":
-        found.update(t_cleanup=when, exit_code=exit_code(context["status"]))
+        change.update(t_cleanup=when, exit_code=exit_code(context["status"]))
     elif name == "exception" and context.get("severity") == 0:
-        found["exception"] = ": ".join(filter(None, [context["type"], context.get("note")]))
+        change["exception"] = ": ".join(filter(None, [context["type"], context.get("note")]))
     elif name == "clean":
-        found.update(state="INACTIVE", t_inactive=when)
-    return found
+        change.update(state="INACTIVE", t_inactive=when)
+    return change
 
 
 def of_nodes(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return ranks and reason of an event of nodes."""
     ranks = str(context.get("idset", context.get("ranks", ""))).strip("[]")
-    found: dict[str, Any] = {"ranks": ranks}
+    change: dict[str, Any] = {"ranks": ranks}
     if context.get("reason"):
-        found["reason"] = str(context["reason"])
-    return found
+        change["reason"] = str(context["reason"])
+    return change
 
 
 def hosts_of(resources: Mapping[str, Any] | None) -> list[str]:

@@ -21,13 +21,13 @@ Event = Mapping[str, Any]
 def lookup(handle: Any, job: int, key: str) -> str:
     """Return what Flux has of a job. Raises FileNotFoundError if it has not, and OSError."""
     try:
-        found: str = handle.rpc("job-info.lookup", {"id": job, "keys": [key], "flags": 0}).get()[key]
+        text: str = handle.rpc("job-info.lookup", {"id": job, "keys": [key], "flags": 0}).get()[key]
     except OSError as error:
         # it ran when its lead was killed: what it had of its own is gone, and the link to it is left
         if error.errno == errno.EOPNOTSUPP:
             raise FileNotFoundError(errno.ENOENT, key) from None
         raise
-    return found
+    return text
 
 
 def events(text: str) -> Iterator[Event]:

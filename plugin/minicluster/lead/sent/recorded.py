@@ -46,11 +46,11 @@ class Recorded:
         wanted, self.wanted = self.wanted, {}
         if not wanted:
             return
-        for found, record in History(folder()).find(MARK):
-            if found[1] in wanted:
+        for line, record in History(folder()).find(MARK):
+            if line[1] in wanted:
                 with suppress(KeyError):
-                    self._tell(found[1], record)
-                    del wanted[found[1]]
+                    self._tell(line[1], record)
+                    del wanted[line[1]]
         for otherwise in wanted.values():
             otherwise()
 

@@ -135,9 +135,9 @@ class FluxRequests:
             listed = JobList(self.handle, attrs=["state"], filters=["pending", "running", "inactive"], max_entries=0)
             ids = [job["id"] for job in listed.fetch_jobs().get_jobs()]
             for start in range(0, len(ids), LOOKUP_JOBS):
-                for found in JobKVSLookup(self.handle, ids[start : start + LOOKUP_JOBS]).data():
-                    if key := marked(found["jobspec"]):
-                        self.earlier[key] = found["id"]
+                for answer in JobKVSLookup(self.handle, ids[start : start + LOOKUP_JOBS]).data():
+                    if key := marked(answer["jobspec"]):
+                        self.earlier[key] = answer["id"]
         return self.earlier
 
     def _watch(self, key: str, name: str, _request: dict[str, Any]) -> None:
@@ -192,8 +192,8 @@ class FluxRequests:
             for record in part:
                 active.pop(record["number"], None)
             self.reply(key=key, jobs=[shown_record(record) for record in part], more=True)
-        found = sorted(active.values(), key=lambda job: job.id)
-        self.reply(key=key, jobs=[shown(*pair) for pair in zip(found, why([job.id for job in found], self.handle))])
+        ordered = sorted(active.values(), key=lambda job: job.id)
+        self.reply(key=key, jobs=[shown(*pair) for pair in zip(ordered, why([job.id for job in ordered], self.handle))])
 
     def _online(self, key: str, ranks: list[int], request: dict[str, Any]) -> None:
         size, most = ranks

@@ -34,9 +34,9 @@ def queues(handle: Any) -> Iterator[tuple[dict[str, Any], bool, str]]:
     """Yield how to name each queue, whether it runs, and the reason if not. Raises OSError."""
     for name in handle.rpc("job-manager.queue-list", nodeid=0).get()["queues"] or [""]:
         named = {"name": name} if name else {}
-        found = handle.rpc("job-manager.queue-status", named, nodeid=0).get()
-        reason = found.get("stop_reason", "")
-        yield named, bool(found.get("start", not reason)), reason
+        status = handle.rpc("job-manager.queue-status", named, nodeid=0).get()
+        reason = status.get("stop_reason", "")
+        yield named, bool(status.get("start", not reason)), reason
 
 
 def _turn(handle: Any, named: dict[str, Any], start: bool) -> None:
@@ -64,11 +64,11 @@ def running(handle: Any, works: dict[int, bool]) -> list[int]:
 
     ``works`` keeps which jobs are such work, so that a jobspec is read once and not at each look.
     """
-    found = [job["id"] for job in jobs(handle, "running", [])]
-    for job in found:
+    ids = [job["id"] for job in jobs(handle, "running", [])]
+    for job in ids:
         if job not in works:
             works[job] = bool(own_attributes(lookup(handle, job)).get("work"))
-    return [job for job in found if not works[job]]
+    return [job for job in ids if not works[job]]
 
 
 def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
@@ -76,9 +76,9 @@ def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
 
     Raises OSError, also when a copy could not be made: then nothing is cancelled.
     """
-    requeue, found = Requeue(handle, "requeue", lost=False), running(handle, works)
-    copies = requeue.put_back(found)
-    names = {job: JobID(job).f58plain for job in found}
+    requeue, ended = Requeue(handle, "requeue", lost=False), running(handle, works)
+    copies = requeue.put_back(ended)
+    names = {job: JobID(job).f58plain for job in ended}
     still = [job for job in running(handle, works) if requeue.says(job)[0]]
     missing = [job for job in still if JobID(job).f58plain not in copies]
     if missing:
@@ -87,7 +87,7 @@ def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
         note = f"{REPLACE_REASON}: it runs again as {copies[name]}" if name in copies else REPLACE_REASON
         with suppress(OSError):  # it has just ended
             cancel(handle, job, note)
-    return {"copies": copies, "lost": [names[job] for job in found if not requeue.says(job)[0]]}
+    return {"copies": copies, "lost": [names[job] for job in ended if not requeue.says(job)[0]]}
 
 
 def messages() -> Iterator[dict[str, Any]]:
@@ -124,11 +124,11 @@ def hold(handle: Any, out: TextIO) -> None:
             # a queue that somebody starts is stopped again; a job may have got its nodes just before
             has_stopped, count = stop_queues(handle), len(running(handle, works))
             is_idle = not (has_stopped or count)
-            found = {"running": count, "settled": is_idle and was_idle}
+            counts = {"running": count, "settled": is_idle and was_idle}
             was_idle = is_idle
-            if found != told or time.monotonic() >= due:
-                reply(**found)
-                told, due = found, time.monotonic() + SETTLE_SIGN_SECONDS
+            if counts != told or time.monotonic() >= due:
+                reply(**counts)
+                told, due = counts, time.monotonic() + SETTLE_SIGN_SECONDS
     finally:
         start_queues(handle)
 

@@ -32,11 +32,11 @@ WAITING_ATTRIBUTES = ["priority", "urgency", "dependencies", "annotations", "que
 def queue_problem(handle: Any, name: str = "") -> str:
     """Return why a queue starts no jobs, "" where it does."""
     try:
-        found = handle.rpc("job-manager.queue-status", {"name": name} if name else {}, nodeid=0).get()
+        status = handle.rpc("job-manager.queue-status", {"name": name} if name else {}, nodeid=0).get()
     except OSError:
         return ""  # all jobs are in queues with names
-    stopped = found.get("stop_reason", "")
-    if found.get("start", not stopped):
+    stopped = status.get("stop_reason", "")
+    if status.get("start", not stopped):
         return ""
     return "the queue is stopped" + (f" ({stopped})" if stopped else "")
 
@@ -49,13 +49,13 @@ def reasons(handle: Any, ids: Iterable[int] | None = None) -> dict[int, str]:
     from state import jobs, nodes
 
     wanted = None if ids is None else set(ids)
-    found = [
+    lines = [
         {**job, "state": state}
         for state in WAITING_STATES
         for job in jobs(handle, state, WAITING_ATTRIBUTES)
         if wanted is None or job["id"] in wanted
     ]
-    first = sorted(found, key=lambda job: -job.get("priority", 0))[:WAITING_JOBS]
+    first = sorted(lines, key=lambda job: -job.get("priority", 0))[:WAITING_JOBS]
     if not first:
         return {}
     there, queues = nodes(handle), {}
@@ -103,13 +103,13 @@ def groups() -> dict[str, range]:
     """Return the ranks of the groups by name; none if the pod's settings are of an older version."""
     try:
         its = settings()
-        found, first = {}, int(its["max_size"])
+        by_rank, first = {}, int(its["max_size"])
         for each in its["groups"]:
-            found[each["name"]] = range(first, first + int(each["max_size"]))
+            by_rank[each["name"]] = range(first, first + int(each["max_size"]))
             first += int(each["max_size"])
     except (OSError, LookupError, ValueError):
         return {}
-    return found
+    return by_rank
 
 
 def settings() -> Any:
@@ -117,12 +117,12 @@ def settings() -> Any:
     return json.loads(Path(LEAD_FOLDER, "agent.json").read_text(encoding="utf-8"))
 
 
-def grouped(found: Mapping[int, str]) -> list[dict[str, Any]]:
+def grouped(reasons_by_rank: Mapping[int, str]) -> list[dict[str, Any]]:
     """Return ``[{"jobs": ids, "reason": text}]`` of jobs and their reasons."""
     from flux.job import JobID
 
     same: dict[str, list[str]] = {}
-    for job, reason in found.items():
+    for job, reason in reasons_by_rank.items():
         same.setdefault(reason, []).append(str(JobID(job).f58))
     return [{"jobs": ids, "reason": reason} for reason, ids in same.items()]
 

@@ -29,8 +29,8 @@ from group_settings import GroupSettings, read_groups
 from kube import Kube, server
 from log import Once, Problems, log
 from retry import RETRY_SECONDS, Retry
+from scaled_job import ScaledJob
 from scaler import Scaler
-from sized import SizedJob
 
 #: Exit code without a broker: container.sh waits for the next one
 BROKER_GONE_CODE = 75
@@ -80,11 +80,11 @@ class Agent:
         }
 
         def look() -> tuple[float, float]:
-            found = [
+            looks = [
                 self.budgets.setdefault(name, DisruptionBudget()).hold(kube.of_group(name), pods, now, period)
                 for name, pods in held.items()
             ]
-            return min(least for least, _ in found), min(most for _, most in found)
+            return min(least for least, _ in looks), min(most for _, most in looks)
 
         return self.holding.attempt(look, now, period, self.once)
 
@@ -134,7 +134,7 @@ def read(file: Path) -> dict[str, Any]:
     return settings
 
 
-def _figures(group: GroupSettings, nodes: state.Nodes, job: SizedJob | None) -> metrics.GroupFigures:
+def _figures(group: GroupSettings, nodes: state.Nodes, job: ScaledJob | None) -> metrics.GroupFigures:
     """Return the figures of a group and its nodes; without a Job that is scaled, its size is that of the values."""
     size, wishes = (job.size, job.wishes()) if job and job.snapshot else (group.size, {})
     return metrics.GroupFigures(group.name, size, len(group.ranks), nodes, wishes)

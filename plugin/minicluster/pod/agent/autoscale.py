@@ -54,13 +54,13 @@ class Snapshot:
 
     def wishes(self, policy: Policy) -> dict[str, int]:
         """Return the size that each reason asks for."""
-        found = {"queue": self.need.size, "asked": self.requested, "min": policy.min}
+        sizes = {"queue": self.need.size, "asked": self.requested, "min": policy.min}
         if policy.cpu_target:
             # what nobody measures may be busy: it counts as on target
             use = policy.cpu_target / 100 if self.cpu is None else self.cpu
             ratio = round(use * 100) / policy.cpu_target  # whole percents, as in HorizontalPodAutoscaler
-            found["cpu"] = self.size if abs(ratio - 1) <= TOLERANCE_PART else math.ceil(self.size * ratio)
-        return found
+            sizes["cpu"] = self.size if abs(ratio - 1) <= TOLERANCE_PART else math.ceil(self.size * ratio)
+        return sizes
 
 
 class Decision(NamedTuple):

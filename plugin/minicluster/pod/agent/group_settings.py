@@ -20,9 +20,9 @@ class GroupSettings(NamedTuple):
 def read_groups(settings: Mapping[str, Any]) -> list[GroupSettings]:
     """Return the groups in the order of their ranks."""
     own = {"name": "", "size": settings["size"], "max_size": settings["max_size"], "policy": settings["policy"]}
-    found, first = [], 0
+    groups, first = [], 0
     for each in (own, *settings["groups"]):
         ranks = range(first, first + int(each["max_size"]))
-        found.append(GroupSettings(each["name"], ranks, int(each["size"]), each["policy"] or {}))
+        groups.append(GroupSettings(each["name"], ranks, int(each["size"]), each["policy"] or {}))
         first = ranks.stop
-    return found
+    return groups

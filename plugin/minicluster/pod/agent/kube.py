@@ -191,10 +191,10 @@ class Kube:
 
     def pods(self) -> list[dict[str, Any]]:
         """Return the pods of the Job. Raises KubeError."""
-        found: list[dict[str, Any]] = self.call("GET", f"/api/v1/namespaces/{self.namespace}/pods{self._selector}")[
+        items: list[dict[str, Any]] = self.call("GET", f"/api/v1/namespaces/{self.namespace}/pods{self._selector}")[
             "items"
         ]
-        return found
+        return items
 
     @property
     def _selector(self) -> str:
@@ -206,8 +206,8 @@ class Kube:
         Raises KubeError, also while some of those that are ready are not measured.
         """
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
-        found = (each for pod in self.call("GET", path + self._selector)["items"] for each in pod["containers"])
-        used = [parse_cpu(each["usage"]["cpu"]) for each in found if each["name"] == container]
+        containers = (each for pod in self.call("GET", path + self._selector)["items"] for each in pod["containers"])
+        used = [parse_cpu(each["usage"]["cpu"]) for each in containers if each["name"] == container]
         if len(used) < max(ready, 1):
             raise KubeError(f"GET {path}: {len(used)} of {max(ready, 1)} pods are measured")
         return sum(used)

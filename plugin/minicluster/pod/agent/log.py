@@ -71,11 +71,11 @@ class Problems:
 
     def write(self, texts: Iterable[str]) -> None:
         """Write the problems if they are new. On a full disk the next look tries again."""
-        found = "".join(f"{' '.join(text.split())}\n" for text in texts)
-        if found == self.written:
+        lines = "".join(f"{' '.join(text.split())}\n" for text in texts)
+        if lines == self.written:
             return
         new = self.file.with_name(f"{self.file.name}.new")
         with suppress(OSError):
-            new.write_text(found, encoding="utf-8")
+            new.write_text(lines, encoding="utf-8")
             new.replace(self.file)
-            self.written = found
+            self.written = lines

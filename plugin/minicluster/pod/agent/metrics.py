@@ -157,11 +157,11 @@ class MetricsServer:
             timeout = SILENT_SECONDS
 
             def do_GET(self) -> None:
-                found = self.path.split("?")[0] == "/metrics" and bool(metrics._text)
-                self.send_response(200 if found else 404)
+                is_served = self.path.split("?")[0] == "/metrics" and bool(metrics._text)
+                self.send_response(200 if is_served else 404)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
                 self.end_headers()
-                self.wfile.write(metrics._text if found else b"see /metrics, where metrics.enabled is true\n")
+                self.wfile.write(metrics._text if is_served else b"see /metrics, where metrics.enabled is true\n")
 
             def log_message(self, *args: object) -> None:
                 """Log no scrapes."""

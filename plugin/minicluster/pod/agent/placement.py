@@ -33,12 +33,12 @@ class Lacking(NamedTuple):
 
 def lacking(pods: Iterable[Mapping[str, Any]], size: int) -> Lacking:
     """Return what a Job of a size lacks, by its pods. An index has several while one ends and the next one starts."""
-    found: dict[int, set[str]] = {index: set() for index in range(size)}
+    by_node: dict[int, set[str]] = {index: set() for index in range(size)}
     for pod in pods:
         index = int(pod["metadata"]["labels"].get(INDEX, size))
         if index < size:
-            found[index].add(_state(pod))
-    best = {index: min(states, default="unplaced", key=POD_STATES.index) for index, states in found.items()}
+            by_node[index].add(_state(pod))
+    best = {index: min(states, default="unplaced", key=POD_STATES.index) for index, states in by_node.items()}
     unplaced, stuck = (frozenset(i for i, one in best.items() if one == state) for state in ("unplaced", "stuck"))
     return Lacking(sum(state == "gated" for state in best.values()), unplaced, stuck)
 

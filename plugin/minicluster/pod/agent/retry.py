@@ -36,7 +36,7 @@ class Retry:
         if now < self.again:
             return self.again - now, self.again - now
         try:
-            found = look()
+            answer = look()
         except KubeError as error:
             once.fail(f"{self.failure}: {error}", self.about)
             wait = min(period, self.pause)
@@ -44,4 +44,4 @@ class Retry:
             return wait, wait
         self.pause = RETRY_SECONDS
         once.fail("", self.about)
-        return found
+        return answer

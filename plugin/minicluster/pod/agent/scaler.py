@@ -18,7 +18,7 @@ from log import Once
 from need import queue_needs
 from pending import Pending
 from replicas import Replicas
-from sized import SizedJob, sized_jobs
+from scaled_job import ScaledJob, scaled_jobs
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Scaler:
 
     def __init__(self, handle: Any, once: Once) -> None:
         self.handle, self.once = handle, once
-        self.jobs: list[SizedJob] = []  #: the first is that of the cluster's own nodes
+        self.jobs: list[ScaledJob] = []  #: the first is that of the cluster's own nodes
         self.pending = Pending(handle)
         self.cpu: float | None = None  #: CPU use as a number of runners' requests; None if unknown or not wanted
         self.replicas = Replicas()
@@ -51,7 +51,7 @@ class Scaler:
     ) -> float:
         """Bring the cluster to its size; return the seconds until it grows, infinite if it is not about to."""
         policy = parse_policy(settings["policy"], float(settings["period"]))
-        self.jobs = sized_jobs(kube, settings, policy, self.jobs)
+        self.jobs = scaled_jobs(kube, settings, policy, self.jobs)
         scheduled = now >= self.expires
         if scheduled:
             self._read(settings)
@@ -74,7 +74,7 @@ class Scaler:
         return min(decision.wait for decision in decisions)
 
     @property
-    def own(self) -> SizedJob:
+    def own(self) -> ScaledJob:
         """The Job of the cluster's own nodes."""
         return self.jobs[0]
 
@@ -92,12 +92,12 @@ class Scaler:
     def _try(self, failure: str, ask: Callable[[], T]) -> T | None:
         """Ask Kubernetes for what the agent can do without; if it fails, log that and return None."""
         try:
-            found = ask()
+            answer = ask()
         except KubeError as error:
             self.once.fail(f"{failure}: {error}", failure)
             return None
         self.once.fail("", failure)
-        return found
+        return answer
 
     def _gone(self) -> drains.RanksWithoutPods:
         """Return the ranks that have no pod."""

@@ -43,11 +43,11 @@ class Idle:
     since: float | None = None
     newest: int = 0
 
-    def left(self, policy: Policy, snapshot: Snapshot, found: Use) -> float:
+    def left(self, policy: Policy, snapshot: Snapshot, nodes_use: Use) -> float:
         """Return the seconds until the cluster is to be suspended, infinite while something needs it."""
         # a job may have come and gone since the last look
-        is_same, self.newest = found.newest == self.newest, found.newest
-        if found.active or not found.runs or max(snapshot.wishes(policy).values()) > policy.min:
+        is_same, self.newest = nodes_use.newest == self.newest, nodes_use.newest
+        if nodes_use.active or not nodes_use.runs or max(snapshot.wishes(policy).values()) > policy.min:
             self.since = None
             return math.inf
         if self.since is None or not is_same:

@@ -29,12 +29,12 @@ class Connections:
     @cached_property
     def parents(self) -> dict[int, int]:
         """The parent of each rank but 0. Raises OSError."""
-        found: dict[int, int] = {}
+        by_rank: dict[int, int] = {}
         inner = [self.handle.rpc("overlay.topology", {"rank": 0}, nodeid=0).get()]
         for node in inner:
             inner += node.get("children", [])
-            found.update((child["rank"], node["rank"]) for child in node.get("children", []))
-        return found
+            by_rank.update((child["rank"], node["rank"]) for child in node.get("children", []))
+        return by_rank
 
     def seconds(self, rank: int) -> float | None:
         """Return for how long a broker has been connected; None if it is not. Raises OSError.

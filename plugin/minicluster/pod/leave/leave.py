@@ -92,9 +92,9 @@ def dump(archive: str, seconds: float) -> None:
 def wait_until(done: Callable[[], bool], seconds: float, poll: float = JOBS_POLL_SECONDS) -> bool:
     """Wait until ``done`` is true, for ``seconds`` at most; return whether it is."""
     end = time.monotonic() + seconds
-    while not (found := done()) and time.monotonic() < end:
+    while not (result := done()) and time.monotonic() < end:
         time.sleep(poll)
-    return found
+    return result
 
 
 def wait_for_exit_code(folder: Path, seconds: float) -> None:

@@ -13,21 +13,21 @@ from typing import Iterable, Mapping
 
 def children() -> dict[int, list[int]]:
     """Return the ids of the children of each process; those that have ended are not there."""
-    found: dict[int, list[int]] = {}
+    by_parent: dict[int, list[int]] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, parent, *_ = file.read_text(errors="replace").rpartition(")")[2].split()
             if state != "Z":
-                found.setdefault(int(parent), []).append(int(file.parent.name))
-    return found
+                by_parent.setdefault(int(parent), []).append(int(file.parent.name))
+    return by_parent
 
 
 def descendants(first: Iterable[int], of: Mapping[int, list[int]]) -> list[int]:
     """Return processes and all their descendants, each once."""
-    found = list(dict.fromkeys(first))
-    for each in found:
-        found += [child for child in of.get(each, []) if child not in found]
-    return found
+    pids = list(dict.fromkeys(first))
+    for each in pids:
+        pids += [child for child in of.get(each, []) if child not in pids]
+    return pids
 
 
 def send_to_all(pids: Iterable[int], number: int) -> None:

@@ -54,8 +54,8 @@ def stop_joining(handle: Any, rank: int | None, seconds: float) -> bool:
 
 def running_jobs(handle: Any, rank: int | None) -> list[int]:
     """Return the jobs that run on a rank, or (None) on any."""
-    found = jobs(handle, "running", ["ranks"])
-    return [job["id"] for job in found if rank is None or rank in parse_idset(job.get("ranks", ""))]
+    listed = jobs(handle, "running", ["ranks"])
+    return [job["id"] for job in listed if rank is None or rank in parse_idset(job.get("ranks", ""))]
 
 
 def is_idle(handle: Any, rank: int | None) -> bool:
@@ -66,8 +66,8 @@ def is_idle(handle: Any, rank: int | None) -> bool:
     """
     if rank is None:
         return not running_jobs(handle, None)
-    found = nodes(handle)
-    if rank in found.drained:
-        return rank not in found.used
+    by_state = nodes(handle)
+    if rank in by_state.drained:
+        return rank not in by_state.used
     drain(handle, rank)
     return False

@@ -38,10 +38,10 @@ def scheduler_is_offline(handle: Any) -> bool:
 def queue_status(handle: Any, name: str = "") -> dict[str, Any]:
     """Return the status of a queue; an empty map for "" if all queues have names."""
     try:
-        found = handle.rpc("job-manager.queue-status", {"name": name} if name else {}, nodeid=0).get()
+        status = handle.rpc("job-manager.queue-status", {"name": name} if name else {}, nodeid=0).get()
     except OSError:
         return {}
-    return dict(found)
+    return dict(status)
 
 
 def replace_half_started(handle: Any) -> None:

@@ -35,8 +35,8 @@ AFTER_FAILURE = "after-failure"
 def own_attributes(jobspec: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the attributes `user.minicluster.*` of a jobspec."""
     user = ((jobspec or {}).get("attributes") or {}).get("user") or {}
-    found = user.get("minicluster")
-    return found if isinstance(found, dict) else {}
+    own = user.get("minicluster")
+    return own if isinstance(own, dict) else {}
 
 
 def is_interactive(jobspec: Mapping[str, Any]) -> bool:
@@ -74,8 +74,8 @@ def warning(jobspec: Mapping[str, Any]) -> tuple[int, float] | None:
 
 def losses_of(jobspec: Mapping[str, Any] | None) -> int:
     """Return how often a job was put back because it had lost a node."""
-    found = own_attributes(jobspec).get("losses", 0)
-    return found if isinstance(found, int) else 0
+    losses = own_attributes(jobspec).get("losses", 0)
+    return losses if isinstance(losses, int) else 0
 
 
 def copy_of(
@@ -112,8 +112,8 @@ def copy_of(
 
 def lookup(handle: Any, job: int, original: bool = False) -> dict[str, Any] | None:
     """Return the jobspec of a job, None when Flux has none. Raises OSError."""
-    found = job_kvs_lookup(handle, job, keys=["jobspec"], original=original)
-    return found["jobspec"] if found else None
+    answer = job_kvs_lookup(handle, job, keys=["jobspec"], original=original)
+    return answer["jobspec"] if answer else None
 
 
 def waiting_copies(handle: Any) -> Iterator[tuple[str, int]]:
@@ -128,8 +128,8 @@ def waiting_copies(handle: Any) -> Iterator[tuple[str, int]]:
 def continuations(handle: Any, since: float) -> set[str]:
     """Return the names of the jobs that have a copy which has not ended before a time. Raises OSError."""
     listed = [job["id"] for states in ("active", "inactive") for job in jobs(handle, states, [], since)]
-    found = (own_attributes(lookup(handle, job)).get("continues") for job in listed)
-    return {name for name in found if name}
+    originals = (own_attributes(lookup(handle, job)).get("continues") for job in listed)
+    return {name for name in originals if name}
 
 
 def resubmit(handle: Any, job: Mapping[str, Any], lost: bool = False, runs: bool = True) -> int:
@@ -171,10 +171,10 @@ def serve() -> None:
     def answer(handle: Any, _watcher: object, request: Any, _args: object) -> None:
         wanted = request.payload["jobs"]
         try:
-            found = make_copies(own, wanted)
+            made = make_copies(own, wanted)
         except OSError as error:
-            found = {"copies": {}, "errors": {JobID(job).f58plain: str(error) for job in wanted}}
-        handle.respond(request, found)
+            made = {"copies": {}, "errors": {JobID(job).f58plain: str(error) for job in wanted}}
+        handle.respond(request, made)
 
     handle.service_register(SERVICE).get()
     with handle.msg_watcher_create(answer, flux.constants.FLUX_MSGTYPE_REQUEST, TOPIC):
@@ -184,13 +184,13 @@ def serve() -> None:
 def ask_for_copies(handle: Any, wanted: Iterable[int]) -> dict[str, str]:
     """Ask rank 0 to make copies of running jobs; return the copies by job's name. Errors are printed."""
     try:
-        found = _answer(handle, {"jobs": list(wanted)})
+        copies = _answer(handle, {"jobs": list(wanted)})
     except OSError as error:
         print(f"minicluster: no job is put back into the queue: {error}", flush=True)
         return {}
-    for name, text in found["errors"].items():
+    for name, text in copies["errors"].items():
         print(f"minicluster: job {name} is not put back into the queue: {text}", flush=True)
-    return dict(found["copies"])
+    return dict(copies["copies"])
 
 
 def _answer(handle: Any, request: Mapping[str, Any]) -> Any:

@@ -50,10 +50,10 @@ def gone_ranks(drains: Mapping[int, float], online: Container[int], connections:
     whose connection is lost gets jobs too, until Flux's resource module knows: it tells of that by a change.
     """
     connections.forget()
-    found = {rank: connections.seconds(rank) for rank in drains}
+    seconds_gone = {rank: connections.seconds(rank) for rank in drains}
     return [
         rank
-        for rank, seconds in found.items()
+        for rank, seconds in seconds_gone.items()
         if (rank not in online if seconds is None else now - seconds > drains[rank] + EXACT_SECONDS)
     ]
 

@@ -71,15 +71,15 @@ class History:
     def find(self, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], dict[str, Any]]]:
         """Yield what a pattern finds in the lines, each with its record. Other lines are not parsed."""
         for text in self.texts():
-            found = pattern.search(text)
-            if found:
+            match = pattern.search(text)
+            if match:
                 with suppress(ValueError):
-                    yield found, json.loads(text)
+                    yield match, json.loads(text)
 
     def record(self, number: int) -> dict[str, Any] | None:
         """Return the record of a job by its id, None without one."""
-        found = self.find(re.compile(rf'"number": {number}\b'))
-        return next((record for _, record in found if record.get("number") == number), None)
+        line = self.find(re.compile(rf'"number": {number}\b'))
+        return next((record for _, record in line if record.get("number") == number), None)
 
     def last(self) -> Mapping[int, Mapping[str, Any]]:
         """Return the last records by their jobs' ids; {} without a file that can be read."""

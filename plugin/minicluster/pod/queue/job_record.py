@@ -63,16 +63,16 @@ def user_attributes(handle: Any, ids: Sequence[int], seconds: float) -> dict[int
     from flux.job import JobKVSLookup
 
     end = time.monotonic() + seconds
-    found: dict[int, Mapping[str, Any]] = {}
+    by_job: dict[int, Mapping[str, Any]] = {}
     for first in range(0, len(ids), BATCH_JOBS):
         if time.monotonic() > end:
             break
         for job in JobKVSLookup(handle, list(ids[first : first + BATCH_JOBS]), keys=["jobspec"]).data():
-            found[job["id"]] = user_of(job["jobspec"])
-    return found
+            by_job[job["id"]] = user_of(job["jobspec"])
+    return by_job
 
 
 def user_of(jobspec: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the user's attributes in a jobspec."""
-    found: Mapping[str, Any] = jobspec["attributes"].get("user") or {}
-    return found
+    user: Mapping[str, Any] = jobspec["attributes"].get("user") or {}
+    return user

@@ -45,10 +45,10 @@ class JobReport:
         """Yield the lines of jobs that have ended. The history is not held in memory: it may have 90,000."""
         for number, text in History(folder()):
             self.missing -= number not in self.inactive
-            for found in (self.inactive, self.rest):
+            for kept in (self.inactive, self.rest):
                 # a job whose end a killed lead had not saved may run again
-                if number in found and (found[number].get("t_run") or None) == json.loads(text).get("t_run"):
-                    del found[number]
+                if number in kept and (kept[number].get("t_run") or None) == json.loads(text).get("t_run"):
+                    del kept[number]
             yield text
         self.missing = max(0, self.missing)
         yield from self._lines(self.inactive)
@@ -57,9 +57,9 @@ class JobReport:
         """Yield the lines of the other jobs, by id."""
         yield from self._lines(self.rest)
 
-    def _lines(self, found: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
-        users = user_attributes(self.handle, sorted(found), self.end - time.monotonic())
-        for number, job in sorted(found.items()):
+    def _lines(self, records: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
+        users = user_attributes(self.handle, sorted(records), self.end - time.monotonic())
+        for number, job in sorted(records.items()):
             yield line(job, users.get(number))
 
 

@@ -78,16 +78,16 @@ def resolve(constraints: Mapping[str, Any], places: Places, surely: bool = True)
 
     Raises ValueError where no node is in a location.
     """
-    found: dict[str, Any] = {}
+    resolved: dict[str, Any] = {}
     for operator, values in constraints.items():
         if operator == "properties":
             parts = list(_properties(values, places, surely))
-            found.update(parts[0] if len(parts) == 1 else {"and": parts})
+            resolved.update(parts[0] if len(parts) == 1 else {"and": parts})
         elif operator in ("and", "or", "not"):
-            found[operator] = [resolve(each, places, surely != (operator == "not")) for each in values]
+            resolved[operator] = [resolve(each, places, surely != (operator == "not")) for each in values]
         else:
-            found[operator] = values
-    return found
+            resolved[operator] = values
+    return resolved
 
 
 def _properties(texts: Iterable[str], places: Places, surely: bool) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """How many nodes the queue needs: pure functions of nodes and jobs.
 
-Runs with the Python of the Flux view, 3.8 or later.
+Programs of newer clients import it: its names stay. Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Services of Flux that differ between its versions: no other module depends on the version.
 
 Each function finds what the present Flux has. The oldest version that we support is in entrypoint.sh.
-Runs with the Python of the Flux view, 3.8 or later.
+Programs of newer clients import it: its names stay. Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def watch_nodes() -> tuple[str, Mapping[str, Any]]:
 def list_modules(handle: Any) -> list[dict[str, Any]]:
     """Return the modules of this rank's broker. Raises OSError."""
     try:
-        found: list[dict[str, Any]] = handle.rpc("module.list").get()["mods"]
+        modules: list[dict[str, Any]] = handle.rpc("module.list").get()["mods"]
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
-        found = handle.rpc("broker.lsmod").get()["mods"]  # flux-core < 0.66
-    return found
+        modules = handle.rpc("broker.lsmod").get()["mods"]  # flux-core < 0.66
+    return modules
 
 
 def can_compact(handle: Any) -> bool:

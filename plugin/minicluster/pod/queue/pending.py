@@ -1,6 +1,6 @@
 """The requests of the waiting jobs. Each jobspec is looked up once.
 
-Runs with the Python of the Flux view, 3.8 or later.
+Programs of newer clients import it: its names stay. Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Pending:
         self.known = {job: request for job, request in self.known.items() if job in active}
         for job in waiting:
             if job["id"] not in self.known:
-                found = job_kvs_lookup(self.handle, job["id"], keys=["jobspec"])
-                if not found:
+                answer = job_kvs_lookup(self.handle, job["id"], keys=["jobspec"])
+                if not answer:
                     continue
-                jobspec = found["jobspec"]
+                jobspec = answer["jobspec"]
                 request = replace(parse_resources(jobspec["resources"]), since=now, ranks=self._ranks(jobspec))
                 self.known[job["id"]] = request
             yield self.known[job["id"]]

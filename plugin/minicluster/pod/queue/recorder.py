@@ -14,7 +14,7 @@ from changes import Changes, pause_after
 from compaction import Compaction
 from history import History, HistoryError, folder
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
-from leftovers import remove_leftovers
+from kvs_cleanup import remove_empty_directories
 from log import Problems, shorten, tell
 from state import jobs
 
@@ -77,14 +77,16 @@ class Recorder:
             purge(self.handle)
             if self.count - self.cleared >= LEFTOVER_JOBS:
                 self.cleared = self.count
-                remove_leftovers(self.handle)
+                remove_empty_directories(self.handle)
         return bool(rest)
 
     def _ended(self) -> list[dict[str, Any]]:
         """Return the jobs that are not in the history, the oldest first. Raises OSError."""
         since = max(self.known.values(), default=OVERLAP_SECONDS) - OVERLAP_SECONDS
-        found = [job for job in jobs(self.handle, "inactive", REPORT_ATTRIBUTES, since) if not self._is_recorded(job)]
-        return sorted(found, key=lambda job: float(job["t_inactive"]))
+        unrecorded = [
+            job for job in jobs(self.handle, "inactive", REPORT_ATTRIBUTES, since) if not self._is_recorded(job)
+        ]
+        return sorted(unrecorded, key=lambda job: float(job["t_inactive"]))
 
     def _is_recorded(self, job: Mapping[str, Any]) -> bool:
         """Say whether the history has a job, or this run of it."""

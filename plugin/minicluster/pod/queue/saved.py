@@ -51,6 +51,6 @@ def state_folder(handle: Any) -> str:
 
 def space(folder: str) -> tuple[int, int]:
     """Return the bytes that are free on a folder's volume, and these with those that are used. Raises OSError."""
-    found = os.statvfs(folder)
+    stat = os.statvfs(folder)
     # as df counts: what the file system keeps for others is neither
-    return found.f_bavail * found.f_frsize, (found.f_blocks - found.f_bfree + found.f_bavail) * found.f_frsize
+    return stat.f_bavail * stat.f_frsize, (stat.f_blocks - stat.f_bfree + stat.f_bavail) * stat.f_frsize

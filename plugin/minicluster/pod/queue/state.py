@@ -1,6 +1,6 @@
 """Reads what Flux knows of the cluster. As a program it prints a summary as JSON; the pods' other programs import it.
 
-Runs with the Python of the Flux view, 3.8 or later.
+So do programs of newer clients, by their names: they stay. Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def to_idset(numbers: Iterable[int]) -> str:
 
 def by_rank(resources: Mapping[str, Any] | None) -> dict[int, tuple[int, int]]:
     """Return {rank: (cores, GPUs)} of a resource set (RFC 20); None is the empty one."""
-    found: dict[int, tuple[int, int]] = {}
+    ranges: dict[int, tuple[int, int]] = {}
     for entry in resources["execution"]["R_lite"] if resources else []:
         children = entry["children"]
         pair = len(parse_idset(children.get("core", ""))), len(parse_idset(children.get("gpu", "")))
-        found.update(dict.fromkeys(parse_idset(entry["rank"]), pair))
-    return found
+        ranges.update(dict.fromkeys(parse_idset(entry["rank"]), pair))
+    return ranges
 
 
 def core_set(resources: str | Mapping[str, Any] | None) -> set[tuple[int, int]]:
@@ -90,8 +90,8 @@ class Nodes:
         return self._part({rank for rank in {*self.all, *self.online, *self.drained} if rank not in ranks}, 0)
 
     def _part(self, ranks: Container[int], first: int) -> Nodes:
-        def cut(found: Mapping[int, Any]) -> dict[int, Any]:
-            return {rank - first: value for rank, value in found.items() if rank in ranks}
+        def cut(by_key: Mapping[int, Any]) -> dict[int, Any]:
+            return {rank - first: value for rank, value in by_key.items() if rank in ranks}
 
         online = frozenset(rank - first for rank in self.online if rank in ranks)
         return Nodes(cut(self.all), cut(self.used), online, cut(self.drained))
@@ -101,9 +101,9 @@ def nodes(handle: Any) -> Nodes:
     """Ask Flux for its nodes. Raises OSError."""
     from flux.resource import resource_list
 
-    found = unused_nodes(handle)
+    unused = unused_nodes(handle)
     allocated = resource_list(handle).get().allocated
-    return replace(found, used=by_rank(json.loads(allocated.encode()) if allocated.nnodes else None))
+    return replace(unused, used=by_rank(json.loads(allocated.encode()) if allocated.nnodes else None))
 
 
 def unused_nodes(handle: Any) -> Nodes:
@@ -141,8 +141,8 @@ def jobs(handle: Any, states: str, attributes: list[str], since: float = 0.0) ->
     from flux.job import JobList
 
     query = JobList(handle, attrs=attributes, filters=[states], user="all", max_entries=0, since=since)
-    found: list[dict[str, Any]] = query.fetch_jobs().get_jobs()
-    return sorted(found, key=lambda job: job["id"])
+    listed: list[dict[str, Any]] = query.fetch_jobs().get_jobs()
+    return sorted(listed, key=lambda job: job["id"])
 
 
 def exit_code(status: int) -> int:
@@ -156,14 +156,14 @@ def job_counts(handle: Any) -> dict[str, int]:
     Of those that are `purged` Flux no longer has a record, and no longer knows how they ended.
     """
     stats = handle.rpc("job-list.job-stats", {}).get()
-    found = {**stats["job_states"], **{key: stats.get(key, 0) for key in RESULTS}}
-    return {**found, "purged": stats.get("inactive_purged", 0)}
+    counts = {**stats["job_states"], **{key: stats.get(key, 0) for key in RESULTS}}
+    return {**counts, "purged": stats.get("inactive_purged", 0)}
 
 
 def waiting_jobs(handle: Any) -> list[dict[str, Any]]:
     """Return the jobs that wait for nothing but resources, by priority. Raises OSError."""
-    found = jobs(handle, "sched", ["priority", "t_depend", "queue"])
-    return sorted((job for job in found if job.get("priority", 0) > 0), key=lambda job: -job["priority"])
+    waiting = jobs(handle, "sched", ["priority", "t_depend", "queue"])
+    return sorted((job for job in waiting if job.get("priority", 0) > 0), key=lambda job: -job["priority"])
 
 
 def longest_wait(pending: Iterable[Mapping[str, Any]], now: float) -> float:
@@ -223,20 +223,20 @@ def noted_problems() -> list[str]:
 
 def summary(handle: Any) -> dict[str, Any]:
     """Return what `minicluster status` shows of Flux; ranks are idsets. Raises OSError."""
-    found = nodes(handle)
-    online = {rank: pair for rank, pair in found.all.items() if rank in found.online}
-    free = (subtract(pair, found.used.get(rank, (0, 0))) for rank, pair in online.items() if rank not in found.drained)
+    there = nodes(handle)
+    online = {rank: pair for rank, pair in there.all.items() if rank in there.online}
+    free = (subtract(pair, there.used.get(rank, (0, 0))) for rank, pair in online.items() if rank not in there.drained)
     return {
         "version": handle.attr_get("version"),
         "quorum": int(handle.attr_get("broker.quorum")),
         "scheduler": scheduler(handle),
-        "registered": len(found.all),
-        "online": to_idset(found.online),
-        "allocated": to_idset(found.used),
-        "drained": {str(rank): reason for rank, reason in sorted(found.drained.items())},
+        "registered": len(there.all),
+        "online": to_idset(there.online),
+        "allocated": to_idset(there.used),
+        "drained": {str(rank): reason for rank, reason in sorted(there.drained.items())},
         "total": totals(online.values()),
         "free": totals(free),
-        "used": totals(found.used.values()),
+        "used": totals(there.used.values()),
         "jobs": job_counts(handle),
         "problems": [*noted_problems(), *filter(None, [saved.problem(handle)])],
         "queue_wait": round(longest_wait(waiting_jobs(handle), time.time()), 1),

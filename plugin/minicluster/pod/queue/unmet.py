@@ -1,6 +1,6 @@
 """Why a request for resources is not met: what a job asks for, and what there is.
 
-Runs with the Python of the Flux view, 3.8 or later.
+Programs of newer clients import it: its names stay. Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ class Constraints(NamedTuple):
 
 def constraints_of(handle: Any, jobspec: Mapping[str, Any]) -> Constraints | None:
     """Return the constraints of a job, None for none. Raises OSError."""
-    found = jobspec["attributes"]["system"].get("constraints")
-    if not found:
+    constraints = jobspec["attributes"]["system"].get("constraints")
+    if not constraints:
         return None
     names = sorted(handle.rpc("resource.status", nodeid=0).get()["R"]["execution"].get("properties", {}))
     properties = f"the properties of nodes are {', '.join(names)}" if names else "no node has a property"
     try:
         from pending import allowed_ranks
     except ImportError:  # the pods of v0.1.0
-        return Constraints(in_words(found), None, properties)
-    return Constraints(in_words(found), allowed_ranks(handle, json.dumps(found, sort_keys=True)), properties)
+        return Constraints(in_words(constraints), None, properties)
+    return Constraints(
+        in_words(constraints), allowed_ranks(handle, json.dumps(constraints, sort_keys=True)), properties
+    )
 
 
 class Unmet:

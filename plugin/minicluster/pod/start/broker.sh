@@ -28,7 +28,7 @@ start_flux() {
   FLUX_FAKE_HOSTNAME=$mc_host PATH=$PATH:$mc_rc_bin SHELL=$mc_shell
   # one heap for the threads of the lead's broker: with one for each it would take half as much memory again
   [ "$mc_role${MALLOC_ARENA_MAX:-}" != lead ] || export MALLOC_ARENA_MAX=1 MINICLUSTER_ARENAS=1
-  # for remains.py
+  # for orphans.py
   MINICLUSTER_BROKER=$mc_run
   export FLUX_FAKE_HOSTNAME PATH SHELL MINICLUSTER_BROKER
   # a file for each start, and the one before: so a broker that starts again and again fills no disk

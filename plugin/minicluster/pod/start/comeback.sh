@@ -94,6 +94,6 @@ can_come_back() {
 
 # Ends the programs and jobs that a dead broker left in this container: none may run beside those of the next broker.
 end_remains() {
-  run "$mc_flux" python "$mc_files/remains.py" "$mc_run"
+  run "$mc_flux" python "$mc_files/orphans.py" "$mc_run"
   [ "$mc_code" = 0 ] && [ -z "$mc_stopped" ]
 }

@@ -127,13 +127,13 @@ class Epilog:
         for who, number in freed.items():
             say(f"{by_name(who)} left {size(number)} of shared memory: it is freed")
 
-    def shared(self, found: Jobs) -> tuple[dict[int, int], int]:
+    def shared(self, pids_of: Jobs) -> tuple[dict[int, int], int]:
         """Return the bytes of shared memory of each job, of whose processes it takes the ids, and those of no job."""
         of_jobs: dict[int, int] = {}
-        rest, traces = 0, Traces(found)
+        rest, traces = 0, Traces(pids_of)
         for piece, jobs in self.makers.items():
             makers = traces.makers(piece, jobs)
-            if len(makers) == 1 and makers & found.keys():
+            if len(makers) == 1 and makers & pids_of.keys():
                 [job] = makers
                 of_jobs[job] = of_jobs.get(job, 0) + piece.size()
             else:
@@ -144,18 +144,18 @@ class Epilog:
 class Traces:
     """By what a job is known to have made a piece, of several that may have."""
 
-    def __init__(self, found: Jobs) -> None:
+    def __init__(self, of_jobs: Jobs) -> None:
         """With the processes of the jobs that run; each is looked at once, if at all."""
-        self.found = found
+        self.pids_of = of_jobs
         self.used: dict[int, set[str]] = {}
         self.written: dict[int, int] = {}
 
     def makers(self, piece: Piece, jobs: set[int]) -> set[int]:
         """Return the one of some jobs that uses a piece, or else that has written enough for it, or all of them."""
-        if len(jobs) < 2 or not jobs <= self.found.keys():
+        if len(jobs) < 2 or not jobs <= self.pids_of.keys():
             return jobs
         for job in jobs - self.used.keys():
-            self.used[job], self.written[job] = all_used_by(self.found[job]), written(self.found[job])
+            self.used[job], self.written[job] = all_used_by(self.pids_of[job]), written(self.pids_of[job])
         using = {job for job in jobs if piece.key in self.used[job]}
         able = using or {job for job in jobs if self.written[job] >= max(1, piece.size())}
         return able if len(able) == 1 else jobs
@@ -172,9 +172,9 @@ def kill_processes(jobs: Iterable[int]) -> None:
     """Kill the processes that have the marks of jobs."""
     killed: dict[int, set[int]] = {}
     end = time.monotonic() + EPILOG_KILL_SECONDS
-    while time.monotonic() < end and (found := {pid: job for pid, job in marked().items() if job in jobs}):
-        send_to_all(found, signal.SIGKILL)
-        for pid, job in found.items():
+    while time.monotonic() < end and (processes := {pid: job for pid, job in marked().items() if job in jobs}):
+        send_to_all(processes, signal.SIGKILL)
+        for pid, job in processes.items():
             killed.setdefault(job, set()).add(pid)
         time.sleep(KILL_POLL_SECONDS)
     for job, pids in killed.items():

@@ -40,9 +40,9 @@ class Memory(NamedTuple):
 
     def limit(self) -> int:
         """Return the limit in bytes, which may change while the container runs; 0 without one. Raises OSError."""
-        found = self.limited.read_text().strip()
+        text = self.limited.read_text().strip()
         # without a limit, version 1 has a number that is larger than any memory
-        return int(found) if found.isdecimal() and int(found) < 1 << 60 else 0
+        return int(text) if text.isdecimal() and int(text) < 1 << 60 else 0
 
     def left(self, cached: int = 0) -> int:
         """Return the bytes of the limit that are left, if a part of what is taken is cache. Raises OSError."""
@@ -89,16 +89,16 @@ class Guard:
 
     def judge(self) -> None:
         """End the job that has most of the memory, unless what is short is held by none. Raises OSError."""
-        found = jobs()
-        shared, rest = self.epilog.shared(found)
-        held, needed = self.held(found, shared, rest), self.reserve - self.memory.left(self.memory.cached())
+        of_jobs = jobs()
+        shared, rest = self.epilog.shared(of_jobs)
+        held, needed = self.held(of_jobs, shared, rest), self.reserve - self.memory.left(self.memory.cached())
         if needed <= 0:
             return
-        job = largest(found, shared) if found else 0
-        took = taken(found[job], shared.get(job, 0)) if found else 0
-        could_help = most(found, shared) >= needed
+        job = largest(of_jobs, shared) if of_jobs else 0
+        took = taken(of_jobs[job], shared.get(job, 0)) if of_jobs else 0
+        could_help = most(of_jobs, shared) >= needed
         if could_help and (took > held.all or needed > self.reserve / 2):
-            self.end(job, found[job], took)
+            self.end(job, of_jobs[job], took)
         elif not self.drained and self.node.drain(held.why):
             self.drained = needed
             say(f"memory is short, {held.why}: no job is ended, and the node takes no more until that is free")
@@ -110,11 +110,11 @@ class Guard:
             self.drained = 0
             say("memory is free again: the node takes jobs")
 
-    def held(self, found: Jobs, shared: Mapping[int, int], rest: int) -> Held:
+    def held(self, of_jobs: Jobs, shared: Mapping[int, int], rest: int) -> Held:
         """Return what is no job's of the memory that is taken. Raises OSError."""
         used = self.memory.limit() - self.memory.left(self.memory.cached())
-        processes = outside({pid for pids in found.values() for pid in pids})
-        return Held(rest, processes, max(0, used - most(found, shared) - rest - processes))
+        processes = outside({pid for pids in of_jobs.values() for pid in pids})
+        return Held(rest, processes, max(0, used - most(of_jobs, shared) - rest - processes))
 
     def end(self, job: int, pids: Sequence[int], took: int) -> None:
         """End a job by name, with all that it has started. Raises OSError."""

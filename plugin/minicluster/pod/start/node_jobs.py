@@ -37,10 +37,10 @@ class Taken(NamedTuple):
 def jobs() -> dict[int, list[int]]:
     """Return the processes of each job that runs, without Flux's own shell."""
     of, shells = children(), _shells()
-    found = {shell: descendants([shell], of)[1:] for shell in shells}
-    inner = {pid for below in found.values() for pid in below if pid in shells}
-    ours = {shells[shell]: below for shell, below in found.items() if shell not in inner}
-    for pid, job in marked(without={pid for pids in found.values() for pid in pids}).items():
+    pids_of = {shell: descendants([shell], of)[1:] for shell in shells}
+    inner = {pid for below in pids_of.values() for pid in below if pid in shells}
+    ours = {shells[shell]: below for shell, below in pids_of.items() if shell not in inner}
+    for pid, job in marked(without={pid for pids in pids_of.values() for pid in pids}).items():
         if job in ours:
             ours[job].append(pid)
     return ours
@@ -48,24 +48,24 @@ def jobs() -> dict[int, list[int]]:
 
 def _shells() -> dict[int, int]:
     """Return the job of each of Flux's shells."""
-    found = {}
+    shells = {}
     for file in PROC.glob("[0-9]*/comm"):
         with suppress(OSError, ValueError, IndexError):  # it has ended
             pid = int(file.parent.name)
             # that of a job in a job has the mark of the outer one
             if file.read_text().strip() == JOB_SHELL and is_here(pid) and mark_of(pid) is None:
-                found[pid] = int((file.parent / "cmdline").read_bytes().split(b"\0")[-2])
-    return found
+                shells[pid] = int((file.parent / "cmdline").read_bytes().split(b"\0")[-2])
+    return shells
 
 
 def marked(without: Container[int] = ()) -> dict[int, int]:
     """Return the processes of this container that have the mark of a job, and the job of each; some are left out."""
-    found = {}
+    job_of = {}
     for pid in (int(folder.name) for folder in PROC.glob("[0-9]*")):
         job = None if pid in without else mark_of(pid)
         if job is not None and is_here(pid):
-            found[pid] = job
-    return found
+            job_of[pid] = job
+    return job_of
 
 
 def mark_of(pid: int) -> int | None:
@@ -93,11 +93,11 @@ def resident(pid: int) -> int:
 
 def written(pids: Iterable[int]) -> int:
     """Return the bytes that processes and their ended children have written, to anything (proc_pid_io(5))."""
-    found = 0
+    written_bytes = 0
     for pid in pids:
         with suppress(OSError, IndexError, ValueError):
-            found += int((PROC / f"{pid}/io").read_text().partition("wchar: ")[2].split()[0])
-    return found
+            written_bytes += int((PROC / f"{pid}/io").read_text().partition("wchar: ")[2].split()[0])
+    return written_bytes
 
 
 def share(pid: int) -> Taken:
@@ -114,35 +114,35 @@ def taken(pids: Iterable[int], shared: int = 0) -> int:
     """Return the memory that processes take together, with the bytes of shared memory that are theirs."""
     end, used = time.monotonic() + SHARES_SECONDS, {pid: resident(pid) for pid in pids}
     order = sorted(used, key=lambda each: -used[each])
-    found = [share(pid) if time.monotonic() < end else Taken(used[pid], 0) for pid in order]
-    mapped = sum(each.shared for each in found)
+    memory = [share(pid) if time.monotonic() < end else Taken(used[pid], 0) for pid in order]
+    mapped = sum(each.shared for each in memory)
     # what they have mapped is a part of it
-    return sum(each.all for each in found) - mapped + max(mapped, shared)
+    return sum(each.all for each in memory) - mapped + max(mapped, shared)
 
 
-def most(found: Jobs, shared: Mapping[int, int]) -> int:
+def most(of_jobs: Jobs, shared: Mapping[int, int]) -> int:
     """Return the most that all jobs can take together: what processes share counts for each of them."""
-    return sum(resident(pid) for pids in found.values() for pid in pids) + sum(shared.values())
+    return sum(resident(pid) for pids in of_jobs.values() for pid in pids) + sum(shared.values())
 
 
 def outside(of_jobs: Container[int]) -> int:
     """Return the memory of the container's other processes, without what they share with any."""
-    found = 0
+    total = 0
     for pid in (int(folder.name) for folder in PROC.glob("[0-9]*")):
         with suppress(OSError):
             _, used, shared, *_ = map(int, (PROC / f"{pid}/statm").read_text().split())
             if pid not in of_jobs and used and is_here(pid):
-                found += (used - shared) * PAGE_BYTES
-    return found
+                total += (used - shared) * PAGE_BYTES
+    return total
 
 
-def largest(found: Jobs, shared: Mapping[int, int]) -> int:
+def largest(of_jobs: Jobs, shared: Mapping[int, int]) -> int:
     """Return the job that takes most of the memory, with the bytes of shared memory of each job.
 
     Shares are measured only where they decide: a job takes as much as one of its processes at least, and as all of them
     at most.
     """
-    used = {job: [resident(pid) for pid in pids] for job, pids in found.items()}
+    used = {job: [resident(pid) for pid in pids] for job, pids in of_jobs.items()}
     least = max(max([shared.get(job, 0), *each]) for job, each in used.items())
     close = [job for job, each in used.items() if sum(each) + shared.get(job, 0) >= least]
-    return close[0] if len(close) == 1 else max(close, key=lambda job: taken(found[job], shared.get(job, 0)))
+    return close[0] if len(close) == 1 else max(close, key=lambda job: taken(of_jobs[job], shared.get(job, 0)))

@@ -36,10 +36,10 @@ class Piece(NamedTuple):
     def made(self) -> tuple[float, float]:
         """Return between which times it was made or changed last, in seconds since the epoch. Raises OSError."""
         if self.name:
-            found = os.lstat(f"{SHM_FOLDER}/{self.name}").st_ctime
-            return found, found
-        found = _segment(self.number)["ctime"]
-        return found, found + 1
+            seconds = os.lstat(f"{SHM_FOLDER}/{self.name}").st_ctime
+            return seconds, seconds
+        seconds = _segment(self.number)["ctime"]
+        return seconds, seconds + 1
 
     def size(self) -> int:
         """Return its bytes of memory; 0 once it is gone."""
@@ -62,25 +62,25 @@ class Piece(NamedTuple):
 def pieces() -> set[Piece]:
     """Return all pieces, but not the segments that other containers of the pod have made."""
     with os.scandir(SHM_FOLDER) as entries:
-        found = {Piece(entry.name, entry.inode()) for entry in entries}
-    return found | {Piece("", each["shmid"]) for each in _segments() if each["cpid"]}
+        pieces_there = {Piece(entry.name, entry.inode()) for entry in entries}
+    return pieces_there | {Piece("", each["shmid"]) for each in _segments() if each["cpid"]}
 
 
 def users() -> dict[str, set[int]] | None:
     """Return the processes that have a piece open or mapped, by its key; None if that can't be known of one of them."""
-    found: dict[str, set[int]] = {}
+    by_piece: dict[str, set[int]] = {}
     for folder in PROC.glob("[0-9]*"):
         pid = int(folder.name)
         try:
             for key in used_by(pid):
-                found.setdefault(key, set()).add(pid)
+                by_piece.setdefault(key, set()).add(pid)
         except PermissionError:
             if is_here(pid):
                 return None
     for each in _segments():
         if each["nattch"]:
-            found.setdefault(str(each["shmid"]), set())
-    return found
+            by_piece.setdefault(str(each["shmid"]), set())
+    return by_piece
 
 
 def used_by(pid: int) -> Iterator[str]:
@@ -99,11 +99,11 @@ def used_by(pid: int) -> Iterator[str]:
 
 def all_used_by(pids: Iterable[int]) -> set[str]:
     """Return the keys of the pieces that some processes have open or mapped, as far as that is known."""
-    found: set[str] = set()
+    names: set[str] = set()
     for pid in pids:
         with suppress(PermissionError):
-            found.update(used_by(pid))
-    return found
+            names.update(used_by(pid))
+    return names
 
 
 def since_start(epoch: float, uptime: float) -> float:
@@ -112,10 +112,10 @@ def since_start(epoch: float, uptime: float) -> float:
 
 
 def _size(path: str) -> int:
-    found = os.lstat(path).st_blocks * 512
+    total = os.lstat(path).st_blocks * 512
     with suppress(NotADirectoryError), os.scandir(path) as entries:
-        found += sum(_size(entry.path) for entry in entries)
-    return found
+        total += sum(_size(entry.path) for entry in entries)
+    return total
 
 
 def _segments() -> Iterator[dict[str, int]]:
@@ -128,10 +128,10 @@ def _segments() -> Iterator[dict[str, int]]:
 
 
 def _segment(number: int) -> dict[str, int]:
-    found = next((each for each in _segments() if each["shmid"] == number), None)
-    if not found:
+    segment = next((each for each in _segments() if each["shmid"] == number), None)
+    if not segment:
         raise FileNotFoundError
-    return found
+    return segment
 
 
 def _remove_segment(number: int) -> None:

@@ -47,12 +47,12 @@ def parts(file: int, size: int) -> list[tuple[int, int]]:
     sections = list(SECTION.iter_unpack(os.pread(file, count * SECTION.size, table)))
     _, _, _, _, offset, length, *_ = sections[names]
     texts = os.pread(file, length, offset) if offset + length <= size else b""
-    found, begin = [], 0
+    cuts, begin = [], 0
     for name, _, _, _, offset, length, *_ in sorted(sections, key=lambda section: section[4]):
         if texts.startswith(b".debug_", name) and begin <= offset and offset + length <= size:
-            found.append((begin, offset))
+            cuts.append((begin, offset))
             begin = offset + length
-    return [*found, (begin, size)]
+    return [*cuts, (begin, size)]
 
 
 def copy_file(source: str, target: str) -> None:
@@ -83,23 +83,23 @@ class Folder(NamedTuple):
 
 def read(path: str, roots: tuple[str, ...]) -> Folder:
     """Read a folder below one of the roots, which are the folders to copy. Raises OSError."""
-    found = Folder(path, {}, [], [])
+    tree = Folder(path, {}, [], [])
     with os.scandir(path) as entries:
         for entry in entries:
             if LEFT_OUT.search(entry.path):
                 continue
             if entry.is_symlink():
-                found.links[entry.name] = os.readlink(entry.path)
+                tree.links[entry.name] = os.readlink(entry.path)
             elif entry.is_dir():
                 inner = read(entry.path, roots)
                 origin = repeated(inner, roots)
                 if origin:
-                    found.links[entry.name] = origin
+                    tree.links[entry.name] = origin
                 else:
-                    found.folders.append(inner)
+                    tree.folders.append(inner)
             else:
-                found.files.append(entry.name)
-    return found
+                tree.files.append(entry.name)
+    return tree
 
 
 def repeated(folder: Folder, roots: tuple[str, ...]) -> str | None:

@@ -40,8 +40,8 @@ def result(handle: Any, code: int) -> int:
     if not continued:
         return code
     # not the copies that Flux ended because their job succeeded after all
-    found = [job for job, _ in ended if job.get("exception_type") != "dependency"]
-    last = [job for job in found if JobID(job["id"]).f58plain not in continued]
+    works = [job for job, _ in ended if job.get("exception_type") != "dependency"]
+    last = [job for job in works if JobID(job["id"]).f58plain not in continued]
     # one that never started failed with 1
     return max((exit_code(job.get("waitstatus", 1 << 8)) for job in last), default=0)
 
@@ -60,16 +60,16 @@ def main(code: int) -> int:
     shown: set[int] = set()
     end = time.monotonic() + COPY_SECONDS
     while True:
-        found = [job["id"] for job, name in own_work(handle, "active") if name and job["id"] not in shown]
-        if not found and time.monotonic() < end and is_awaited(handle):
+        new = [job["id"] for job, name in own_work(handle, "active") if name and job["id"] not in shown]
+        if not new and time.monotonic() < end and is_awaited(handle):
             time.sleep(COPY_POLL_SECONDS)
             continue
-        if not found:
+        if not new:
             return result(handle, code)
-        name = JobID(found[0]).f58plain
+        name = JobID(new[0]).f58plain
         print(f"minicluster: the work goes on as job {name}", file=sys.stderr, flush=True)
         subprocess.run(["flux", "job", "attach", name], check=False)
-        shown.add(found[0])
+        shown.add(new[0])
         end = time.monotonic() + COPY_SECONDS
 
 

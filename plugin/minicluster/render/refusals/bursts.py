@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from minicluster.errors import SpecError
+from minicluster.render.burst_spec import BurstSpec, parse, problems
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.wanted import Wanted, parse, problems
 
 WHERE = "flux.bursting.follow"
 #: The context of the Deployment's own cluster (charts/minicluster/templates/follow/configmap.yaml).
@@ -31,16 +31,16 @@ def bursts(cluster: MiniClusterModel) -> Iterator[str]:
     if not (expose["type"] or expose["address"]):
         yield f"{WHERE}.bursts is set and flux.bursting.expose is not: the bursts reach the lead by it; set its type"
     try:
-        found = [parse(text) for text in follow["bursts"]]
+        parsed = [parse(text) for text in follow["bursts"]]
     except SpecError as error:
         yield f"{WHERE}.bursts has {error}"
         return
     registered = {burst["name"]: burst["size"] for burst in cluster.bursts}
-    for problem in (*problems(found, registered), *_without_secret(cluster, found)):
+    for problem in (*problems(parsed, registered), *_without_secret(cluster, parsed)):
         yield f"{WHERE}.bursts has {problem}"
 
 
-def _without_secret(cluster: MiniClusterModel, bursts: Iterable[Wanted]) -> Iterator[str]:
+def _without_secret(cluster: MiniClusterModel, bursts: Iterable[BurstSpec]) -> Iterator[str]:
     """Yield the bursts whose context is in no kubeconfig."""
     if cluster.flux["bursting"]["follow"]["kubeconfigSecret"]:
         return

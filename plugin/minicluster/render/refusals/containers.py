@@ -29,13 +29,13 @@ OWN_VARIABLES = ("mc_", "MINICLUSTER_")
 def runners(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield if, of several containers, not exactly one runs Flux."""
     containers = cluster.spec["containers"]
-    found = may_run_flux(containers)
-    places = " and ".join(f"containers[{place}]" for place in found or range(len(containers)))
-    if not found:
+    candidates = may_run_flux(containers)
+    places = " and ".join(f"containers[{place}]" for place in candidates or range(len(containers)))
+    if not candidates:
         yield f"{places} have runFlux: false, so none runs Flux: set runFlux: true on the one that does"
-    elif len(found) > 1 and containers[found[0]].get("runFlux"):
+    elif len(candidates) > 1 and containers[candidates[0]].get("runFlux"):
         yield f"{places} have runFlux: true, and only one can run Flux: leave it on that one"
-    elif len(found) > 1:
+    elif len(candidates) > 1:
         yield f"{places} could each run Flux: set runFlux: true on the one that does"
 
 
@@ -137,8 +137,8 @@ def variables(cluster: MiniClusterModel) -> Iterator[str]:
         places |= {f"{place}.environment": environment, f"{place}.secrets": secrets}
         for name in sorted(environment.keys() & secrets.keys()):
             yield f"{place} has {name} in environment and in secrets: drop one of them"
-    for place, found in places.items():
-        for name in found:
+    for place, owner in places.items():
+        for name in owner:
             if name.startswith(OWN_VARIABLES):
                 prefixes = " or ".join(OWN_VARIABLES)
                 yield f"{place}.{name}: names that begin with {prefixes} are the cluster's own; rename it"
@@ -187,7 +187,7 @@ def memory_reserve(cluster: MiniClusterModel) -> Iterator[str]:
         [cluster.runner, *(group.cluster.runner for group in cluster.groups)],
     )
     limits = [
-        str(found) for runner in runners if (found := runner.get("resources", {}).get("limits", {}).get("memory"))
+        str(limit) for runner in runners if (limit := runner.get("resources", {}).get("limits", {}).get("memory"))
     ]
     least = min(limits, key=to_number, default="")
     if reserve and least and to_number(reserve) >= to_number(least):

@@ -41,16 +41,16 @@ def _added(cluster: MiniClusterModel) -> set[str]:
     """Return the names of the claims that pod.template adds."""
     spec = cluster.spec["pod"]["template"].get("spec")
     claims = spec.get("resourceClaims") if isinstance(spec, dict) else None
-    found = claims if isinstance(claims, list) else []
-    return {str(claim.get("name")) for claim in found if isinstance(claim, dict)}
+    listed = claims if isinstance(claims, list) else []
+    return {str(claim.get("name")) for claim in listed if isinstance(claim, dict)}
 
 
 def kinds(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield GPUs of several kinds, unless ``gpus`` says what Flux has: a task is told its GPUs by one variable."""
     if "gpus" in cluster.runner:
         return
-    found = {name: devices.variable(name) for name in devices.limits(cluster.runner)}
-    known = {text: name for name, text in found.items() if text is not None}
+    variables = {name: devices.variable(name) for name in devices.limits(cluster.runner)}
+    known = {text: name for name, text in variables.items() if text is not None}
     if len(known) > 1:
         place = next(place for place, container in cluster.containers.items() if container is cluster.runner)
         yield (

@@ -39,18 +39,20 @@ def shape(words: Sequence[str]) -> Shape | None:
     >>> shape(["-N", "1", "-n4", "--cores-per-task=2"])
     Shape(nodes=1, tasks=4, cores=2)
     """
-    found = {"nodes": "0", "tasks": "0", "cores": "1"}
+    counts = {"nodes": "0", "tasks": "0", "cores": "1"}
     for word, following in pairwise([*words, ""]):
         if word.partition("=")[0] in OTHERS:
             return None
         for key, names in COUNT_FLAGS.items():
             if word in names:
-                found[key] = following
+                counts[key] = following
             elif word.startswith(tuple(f"{name}=" for name in names[1:])):
-                found[key] = word.partition("=")[2]
+                counts[key] = word.partition("=")[2]
             elif word.startswith(names[0]):
-                found[key] = word[2:]
-    return Shape(**{key: int(text) for key, text in found.items()}) if all(map(str.isdecimal, found.values())) else None
+                counts[key] = word[2:]
+    return (
+        Shape(**{key: int(text) for key, text in counts.items()}) if all(map(str.isdecimal, counts.values())) else None
+    )
 
 
 def impossible(cluster: MiniClusterModel) -> Iterator[str]:

@@ -83,8 +83,8 @@ def _known() -> dict[str, Any]:
 
 def release(version: str) -> tuple[int, int] | None:
     """Return major and minor of a version of Kubernetes, ``v1.36.3`` or ``1.36``; None for "", which is not known."""
-    found = re.match(r"v?(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _problems(place: str, kind: str, value: Any, version: tuple[int, int] | None) -> Iterator[str]:

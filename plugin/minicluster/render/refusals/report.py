@@ -30,21 +30,21 @@ def _path(cluster: MiniClusterModel, given: str) -> Iterator[str]:
         yield f"report.path is {given}, a folder: name a file in it"
         return
     # the innermost volume has the file
-    found = max((mount for mount in mounted if path.startswith(f"{mount.rstrip('/')}/")), key=len, default=None)
-    if found is None:
+    mount_path = max((mount for mount in mounted if path.startswith(f"{mount.rstrip('/')}/")), key=len, default=None)
+    if mount_path is None:
         yield f"report.path is {given}, on no volume of the runner: the file is lost with the pod; mount a volume there"
-    elif not mounted[found]:
-        yield f"report.path is {given}, and the volume at {found} is read-only: name a file on another one"
+    elif not mounted[mount_path]:
+        yield f"report.path is {given}, and the volume at {mount_path} is read-only: name a file on another one"
 
 
 def _mounts(cluster: MiniClusterModel) -> dict[str, bool]:
     """Return the paths at which the runner has volumes of the user, and whether it can write there."""
-    found = {}
+    by_path = {}
     for volume in cluster.runner.get("volumes", {}).values():
         writable = not volume.get("readOnly") and not any(volume.get(source) for source in READ_ONLY)
-        found[mounts.path_of(volume)] = writable
+        by_path[mounts.path_of(volume)] = writable
     if cluster.state_claim:
-        found[f"{cluster.mount}/state"] = True
+        by_path[f"{cluster.mount}/state"] = True
     runner = mounts.runner_name(cluster)
     its = (mount for container, mount in mounts.added(cluster) if container == runner)
-    return found | {posixpath.normpath(mount["mountPath"]): not mount.get("readOnly") for mount in its}
+    return by_path | {posixpath.normpath(mount["mountPath"]): not mount.get("readOnly") for mount in its}

@@ -28,9 +28,9 @@ def volumes(cluster: MiniClusterModel) -> Iterator[str]:
     seen: dict[tuple[str, str], Mapping[str, Any]] = {}
     for container, fields in cluster.containers.items():
         group, place = container.partition("[")[0], f"{container}.volumes"
-        found = fields.get("volumes", {})
-        yield from _mounts(place, found, _own_paths(cluster, group))
-        for name, volume in found.items():
+        named = fields.get("volumes", {})
+        yield from _mounts(place, named, _own_paths(cluster, group))
+        for name, volume in named.items():
             yield from _volume(f"{place}.{name}", name, volume)
             settings = {key: value for key, value in volume.items() if key not in ("path", "readOnly")}
             # the brokers' pods and the services' pod share a claim of the release

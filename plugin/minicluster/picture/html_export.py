@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from minicluster.cluster.find import Found
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.reasons import with_reasons
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.console import lines, streams
 from minicluster.console.streams import Say
-from minicluster.console.terminal import well
+from minicluster.console.terminal import ok
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
@@ -27,7 +27,7 @@ def write(path: Path, timeline: Timeline, where: str, say: Say) -> None:
     """Write a picture as a page. Raises OutputError, and ToolError without Bokeh."""
     shown = timeline.snapshot(time.time())
     streams.write_file(path, page.as_file(timeline.name, where, shown), 0o644)
-    say(well(f"wrote {path} with {len(shown['jobs'])} jobs"))
+    say(ok(f"wrote {path} with {len(shown['jobs'])} jobs"))
 
 
 def of_records(name: str, rows: Iterable[Mapping[str, Any]], most: int) -> Timeline:
@@ -45,27 +45,27 @@ def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
     """
     figures.check()
     with refusals():
-        found = with_reasons(kube, find(kube, name))
-    timeline, status = Timeline(found.name, most), ""
+        cluster = with_reasons(kube, find(kube, name))
+    timeline, status = Timeline(cluster.name, most), ""
     why = ""
-    if state_without_flux(found, datetime.now(UTC)) is None:
+    if state_without_flux(cluster, datetime.now(UTC)) is None:
         try:
             with refusals():
-                status = _ask(kube, found, most, timeline)
+                status = _ask(kube, cluster, most, timeline)
         except ask.SilentError as error:
             why = error.reason
     if not status:
         timeline.take_past(find_jobs(kube, name, say, most).rows, time.time())
-    timeline.take_status(described(found, status, why, timeline.ahead_seconds))
-    if found.job:
-        timeline.take_size(found.job.size, timeline.clock(time.time()), sizes(kube, found))
+    timeline.take_status(described(cluster, status, why, timeline.ahead_seconds))
+    if cluster.job:
+        timeline.take_size(cluster.job.size, timeline.clock(time.time()), sizes(kube, cluster))
     return timeline
 
 
-def _ask(kube: KubePort, found: Found, most: int, timeline: Timeline) -> str:
+def _ask(kube: KubePort, cluster: LiveCluster, most: int, timeline: Timeline) -> str:
     """Let the lead tell what it knows; return its status. Raises what `ask` raises."""
     reader = Reader(timeline)
-    text = ask.ask(kube, found.pods[0], "picture", ("/bin/sh", "-c", ASK, BOOT, str(most), "once"))
+    text = ask.ask(kube, cluster.pods[0], "picture", ("/bin/sh", "-c", ASK, BOOT, str(most), "once"))
     for line in lines.split(text):
         reader.take(json.loads(line), time.time())
     return reader.status

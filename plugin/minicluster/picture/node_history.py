@@ -26,7 +26,7 @@ class Mark(NamedTuple):
     ranks: tuple[int, ...] = ()  #: empty for the whole cluster
 
 
-class NodeBook:
+class NodeHistory:
     """What is known of nodes, by rank."""
 
     def __init__(self, name: str) -> None:
@@ -97,7 +97,7 @@ class NodeBook:
         return self.called(ranks[0]) if len(ranks) == 1 else f"{self.name}-[{to_idset(ranks)}]"
 
 
-def rows(book: NodeBook, status: Mapping[str, Any], size: int | None) -> list[dict[str, Any]]:
+def rows(book: NodeHistory, status: Mapping[str, Any], size: int | None) -> list[dict[str, Any]]:
     """Return the nodes to show, by rank: each with its name, its state, and the reason of that.
 
     ``status`` is the document of `minicluster status`; {} while there is none.

@@ -8,7 +8,7 @@ from minicluster.errors import SpecError
 from minicluster.kube.names import LABEL, NAME_CHARACTERS
 
 
-class Wanted(NamedTuple):
+class BurstSpec(NamedTuple):
     """A burst with its limits and its place; None for a part that is not given."""
 
     name: str
@@ -22,24 +22,24 @@ class Wanted(NamedTuple):
         return registered if self.max is None else self.max
 
 
-def parse(text: str) -> Wanted:
+def parse(text: str) -> BurstSpec:
     """Return the burst that a text describes. Raises SpecError when it is not one.
 
     >>> parse("burst-0:1-4@cloud/jobs")
     Wanted(name='burst-0', min=1, max=4, context='cloud', namespace='jobs')
     """
-    found = re.fullmatch(r"([^:@]+)(?::([0-9]{1,9})-([0-9]{1,9}))?(?:@(?:(.*)/)?([^/]*))?", text)
-    if not found:
+    match = re.fullmatch(r"([^:@]+)(?::([0-9]{1,9})-([0-9]{1,9}))?(?:@(?:(.*)/)?([^/]*))?", text)
+    if not match:
         raise SpecError(f"{text!r} is not NAME, NAME:MIN-MAX, NAME@NAMESPACE or NAME@CONTEXT/NAMESPACE")
-    name, least, most, context, namespace = found.groups()
+    name, least, most, context, namespace = match.groups()
     if namespace and not (len(namespace) <= NAME_CHARACTERS and re.fullmatch(LABEL, namespace)):
         raise SpecError(
             f"{text!r} in the namespace {namespace!r}: use a-z, 0-9 and - there, at most {NAME_CHARACTERS} characters"
         )
-    return Wanted(name, int(least or 0), None if most is None else int(most), context, namespace)
+    return BurstSpec(name, int(least or 0), None if most is None else int(most), context, namespace)
 
 
-def problems(bursts: Sequence[Wanted], registered: Mapping[str, int]) -> Iterator[str]:
+def problems(bursts: Sequence[BurstSpec], registered: Mapping[str, int]) -> Iterator[str]:
     """Yield what is wrong with some bursts; ``registered`` has the root's number of hosts for each name."""
     names = [one.name for one in bursts]
     for one in bursts:

@@ -1,4 +1,4 @@
-"""remains.py FOLDER: ends what a dead broker left in its container: its programs, the shells of its jobs, their tasks.
+"""orphans.py FOLDER: ends what a dead broker left in its container: its programs, the shells of its jobs, their tasks.
 
 FOLDER is the broker's run folder. What the broker started has it in MINICLUSTER_BROKER; a task has the broker's URI and
 the id of its job. Processes of people and of snippets have neither.
@@ -26,24 +26,24 @@ def is_of(environment: list[bytes], folder: str) -> bool:
     return broker in environment or (in_job and any(entry.startswith(uri) for entry in environment))
 
 
-def remains(folder: str) -> set[int]:
+def orphans(folder: str) -> set[int]:
     """Return the ids of the processes of the broker, and of their descendants (proc_pid_environ(5))."""
-    found = set()
+    pids = set()
     for file in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # it has ended, or is another user's
             # that of a zombie is empty
             if is_of(file.read_bytes().split(b"\0"), folder):
-                found.add(int(file.parent.name))
-    return set(descendants(found, children()))
+                pids.add(int(file.parent.name))
+    return set(descendants(pids, children()))
 
 
 def main(folder: str) -> None:
     """Kill until nothing is left. Raises TimeoutError."""
     end = time.monotonic() + KILLING_SECONDS
-    while found := remains(folder):
+    while pids := orphans(folder):
         if time.monotonic() >= end:
-            raise TimeoutError(f"processes {sorted(found)} of the dead broker don't end")
-        send_to_all(found, signal.SIGKILL)
+            raise TimeoutError(f"processes {sorted(pids)} of the dead broker don't end")
+        send_to_all(pids, signal.SIGKILL)
         time.sleep(KILLING_POLL_SECONDS)
 
 

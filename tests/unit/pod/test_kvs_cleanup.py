@@ -21,10 +21,10 @@ def flux() -> FakeFlux:
 def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     for name, module in modules(flux).items():
         monkeypatch.setitem(sys.modules, name, module)
-    import leftovers  # noqa: PLC0415
+    import kvs_cleanup  # noqa: PLC0415
 
-    yield leftovers
-    sys.modules.pop("leftovers", None)
+    yield kvs_cleanup
+    sys.modules.pop("kvs_cleanup", None)
 
 
 def job(step: int) -> int:
@@ -55,7 +55,7 @@ def test_the_empty_directories_of_old_steps_are_removed(program: ModuleType, flu
         make(flux, step, {"0a00": {}, "0b00": {}})
     make(flux, 0x0001_0002, {})
     flux.directories["job"]["lost+found"] = {"0001": {}}
-    program.remove_leftovers(flux)
+    program.remove_empty_directories(flux)
     assert left(flux) == [
         "0002.0100",
         "0002.0016",
@@ -68,7 +68,7 @@ def test_the_empty_directories_of_old_steps_are_removed(program: ModuleType, flu
 def test_equal_directories_are_looked_at_once(program: ModuleType, flux: FakeFlux) -> None:
     flux.run(job(NEWEST), "0")
     make(flux, 7, {f"{number:04x}": {} for number in range(50)})
-    program.remove_leftovers(flux)
+    program.remove_empty_directories(flux)
     assert (left(flux), flux.read) == ([], ["job", "job.0000", "job.0000.0007", "job.0000.0007.0000"])
 
 
@@ -77,12 +77,12 @@ def test_many_are_removed_in_parts(program: ModuleType, flux: FakeFlux, monkeypa
     flux.run(job(NEWEST), "0")
     for step in range(10):
         make(flux, step, {})
-    program.remove_leftovers(flux)
+    program.remove_empty_directories(flux)
     assert left(flux) == []
 
 
 def test_without_jobs_nothing_is_removed(program: ModuleType, flux: FakeFlux) -> None:
-    program.remove_leftovers(flux)
+    program.remove_empty_directories(flux)
     make(flux, 7, {"0a00": {}})
-    program.remove_leftovers(flux)
+    program.remove_empty_directories(flux)
     assert left(flux) == ["0000.0007"]

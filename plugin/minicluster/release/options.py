@@ -17,7 +17,7 @@ TAKEN = re.compile("cannot re-?use a name|release: already exists")
 
 
 @dataclass(frozen=True)
-class AskedRelease:
+class ReleaseOptions:
     """What is asked; None and "" leave a value as the chart or the user's values have it."""
 
     name: str
@@ -42,13 +42,13 @@ def of_container(index: int, values: Mapping[str, Any]) -> dict[str, Any]:
     return {f"containers[{index}].{path}": value for path, value in values.items() if value}
 
 
-def node_values(asked: AskedRelease) -> dict[str, Any]:
+def node_values(asked: ReleaseOptions) -> dict[str, Any]:
     """Return what the runner is on each node, by its paths in the container."""
-    found: dict[str, Any] = {"image": asked.image}
+    values: dict[str, Any] = {"image": asked.image}
     for name, amount in (("cpu", asked.cpu), ("memory", asked.memory)):
-        found |= {f"resources.limits.{name}": amount, f"resources.requests.{name}": amount}
+        values |= {f"resources.limits.{name}": amount, f"resources.requests.{name}": amount}
     # Kubernetes takes the limit of an extended resource as its request
-    return found | {r"resources.limits.nvidia\.com/gpu": "" if asked.gpus is None else str(asked.gpus)}
+    return values | {r"resources.limits.nvidia\.com/gpu": "" if asked.gpus is None else str(asked.gpus)}
 
 
 def set_words(values: Mapping[str, Any]) -> list[str]:
@@ -65,11 +65,11 @@ class Runner(NamedTuple):
     is_quiet: bool = False  #: whether the log is what the work prints alone
 
 
-def find_runner(asked: AskedRelease, values: Mapping[str, Any]) -> Runner:
+def find_runner(asked: ReleaseOptions, values: Mapping[str, Any]) -> Runner:
     """Return what runs Flux; ``values`` are ours, by their paths. Helm reads the user's. Raises ToolError."""
     name, spec = _merged(asked, values)
-    found = spec.get("containers")
-    containers = [one if isinstance(one, dict) else {} for one in found] if isinstance(found, list) else []
+    given = spec.get("containers")
+    containers = [one if isinstance(one, dict) else {} for one in given] if isinstance(given, list) else []
     # where all say that they are not, the chart refuses
     index = next(iter(may_run_flux(containers)), 0)
     logging = spec.get("logging")
@@ -77,7 +77,7 @@ def find_runner(asked: AskedRelease, values: Mapping[str, Any]) -> Runner:
     return Runner(name, index, containers[index] if containers else {}, is_quiet)
 
 
-def _merged(asked: AskedRelease, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _merged(asked: ReleaseOptions, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Return the name and the values, as far as the user's are read without Helm. Raises ToolError."""
     if not asked.given:
         return str(asked.values.get("nameOverride") or asked.name), asked.values
@@ -91,7 +91,7 @@ def document(rendered: bytes) -> dict[str, Any]:
     return next(filter(None, map(parse, split(rendered))))
 
 
-def words_of_install(asked: AskedRelease, values: Iterable[str], *options: str) -> list[str]:
+def words_of_install(asked: ReleaseOptions, values: Iterable[str], *options: str) -> list[str]:
     """Return the words by which Helm installs a release; ``values`` are its options for them."""
     return ["install", asked.name, asked.chart or str(helm.CHART), *values, *options, "--post-renderer", "minicluster"]
 

@@ -22,7 +22,7 @@ STEP = re.compile("[0-9a-f]{8}")
 BATCH_NAMES = 200
 
 
-def remove_leftovers(handle: Any) -> None:
+def remove_empty_directories(handle: Any) -> None:
     """Remove the empty directories of steps before those of the last minute. Raises OSError."""
     import flux.kvs
 
@@ -61,7 +61,7 @@ def _names(handle: Any, key: str) -> Mapping[str, Any]:
 
     asked = {"key": key, "flags": constants.FLUX_KVS_READDIR, "namespace": "primary"}
     try:
-        found: Mapping[str, Any] = handle.rpc("kvs.lookup", asked).get()["val"]["data"]
+        names: Mapping[str, Any] = handle.rpc("kvs.lookup", asked).get()["val"]["data"]
     except FileNotFoundError:
         return {}
-    return found
+    return names

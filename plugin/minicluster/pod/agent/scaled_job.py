@@ -27,7 +27,7 @@ GIVE_UP_SECONDS = 900
 
 
 @dataclass
-class SizedJob:
+class ScaledJob:
     """What the agent knows of a Job, and remembers from look to look."""
 
     group: str  #: its name, "" for the cluster's own nodes
@@ -186,13 +186,13 @@ class SizedJob:
             log(f"the event was not recorded: {error}")
 
 
-def sized_jobs(kube: Kube, settings: Mapping[str, Any], policy: Policy, before: list[SizedJob]) -> list[SizedJob]:
+def scaled_jobs(kube: Kube, settings: Mapping[str, Any], policy: Policy, before: list[ScaledJob]) -> list[ScaledJob]:
     """Return the Jobs of the settings, the cluster's own first, with what is remembered of them."""
     groups = read_groups(settings)
-    found = before or [SizedJob(each.name, each.ranks, 0, kube, policy) for each in groups]
-    found[0].take(kube, policy, 0)
-    for job, group in zip(found[1:], groups[1:]):
+    jobs_scaled = before or [ScaledJob(each.name, each.ranks, 0, kube, policy) for each in groups]
+    jobs_scaled[0].take(kube, policy, 0)
+    for job, group in zip(jobs_scaled[1:], groups[1:]):
         least, most, priority = (int(group.limits[key]) for key in ("min", "max", "priority"))
         of_group = replace(policy, min=least, max=most, cpu_target=0, handle=False, suspend=0)
         job.take(kube.of_group(group.name), of_group, priority)
-    return found
+    return jobs_scaled

@@ -16,7 +16,7 @@ PICTURE_JOBS = 10_000
 LOST_RESULT = "LOST"
 
 
-class JobBook:
+class JobHistory:
     """Records of jobs by their numbers, and which have changed."""
 
     def __init__(self, most: int = PICTURE_JOBS) -> None:

@@ -10,8 +10,8 @@ from rich.text import Text
 from minicluster.cluster.states import CLUSTER_TONES, JOB_TONES
 from minicluster.console.terminal import STYLES
 from minicluster.errors import one_line
-from minicluster.picture import nodebook
-from minicluster.picture.jobbook import status_of
+from minicluster.picture import node_history
+from minicluster.picture.job_history import status_of
 from minicluster.picture.timeline import Timeline
 from minicluster.status.table import duration, left_at
 
@@ -42,8 +42,8 @@ def jobs_of(timeline: Timeline, sort: str, now: float) -> list[Row]:
         "state": status_of,
         "name": lambda job: job.get("name") or "",
     }
-    found = sorted(timeline.jobs.jobs.values(), key=keys[sort])
-    return sorted(found, key=lambda job: job.get("state") == "INACTIVE")
+    ordered = sorted(timeline.jobs.jobs.values(), key=keys[sort])
+    return sorted(ordered, key=lambda job: job.get("state") == "INACTIVE")
 
 
 def seconds(job: Row, now: float) -> float | None:
@@ -57,14 +57,14 @@ def spark(values: Sequence[tuple[float, float]], begin: float, end: float, colum
     >>> spark([(0.0, 1.0), (5.0, 4.0)], 0.0, 10.0, 4)
     '▂▂██'
     """
-    found, place = [], 0
+    bars, place = [], 0
     for column in range(columns):
         until = begin + (end - begin) * (column + 1) / columns
         while place < len(values) and values[place][0] < until:
             place += 1
-        found.append(values[place - 1][1] if place else 0.0)
-    most = max(found, default=0.0) or 1.0
-    return "".join(BLOCKS[min(8, int(8 * value / most + (0.999 if value else 0)))] for value in found)
+        bars.append(values[place - 1][1] if place else 0.0)
+    most = max(bars, default=0.0) or 1.0
+    return "".join(BLOCKS[min(8, int(8 * value / most + (0.999 if value else 0)))] for value in bars)
 
 
 def screen(timeline: Timeline, chosen: Chosen, width: int, height: int, now: float) -> Text:
@@ -77,9 +77,9 @@ def screen(timeline: Timeline, chosen: Chosen, width: int, height: int, now: flo
     body = _detail(chosen.detail, room) if chosen.detail is not None else [*_jobs(timeline, chosen, room, now)]
     lines = [*head, *nodes, *marks, *body][: height - 1]
     lines += [Text() for _ in range(height - 1 - len(lines))]
-    found = Text("\n", no_wrap=True).join(_fitted(line, width) for line in (*lines, Text(HELP, "reverse")))
-    found.no_wrap = True
-    return found
+    text = Text("\n", no_wrap=True).join(_fitted(line, width) for line in (*lines, Text(HELP, "reverse")))
+    text.no_wrap = True
+    return text
 
 
 def _fitted(line: Text, width: int) -> Text:
@@ -88,14 +88,14 @@ def _fitted(line: Text, width: int) -> Text:
 
 
 def _line(*parts: str | tuple[str, str]) -> Text:
-    found = Text()
+    line = Text()
     for part in parts:
         text, style = (part, "") if isinstance(part, str) else part
         # the spaces between are ours, the rest may be anybody's
         inner = text.strip(" ")
         begin = len(text) - len(text.lstrip(" "))
-        found.append(text[:begin] + one_line(inner) + (" " * (len(text) - begin - len(inner))), style)
-    return found
+        line.append(text[:begin] + one_line(inner) + (" " * (len(text) - begin - len(inner))), style)
+    return line
 
 
 def _head(timeline: Timeline, now: float) -> Iterator[Text]:
@@ -128,7 +128,7 @@ def _curves(timeline: Timeline, width: int, now: float) -> Iterator[Text]:
 
 
 def _nodes(timeline: Timeline, most: int) -> Iterator[Text]:
-    rows = nodebook.rows(timeline.nodes, timeline.status, timeline.size)
+    rows = node_history.rows(timeline.nodes, timeline.status, timeline.size)
     busy: dict[int, int] = {}
     for number in timeline.jobs.active:
         for rank in timeline.jobs.ranks(number):
@@ -153,12 +153,12 @@ def _marks(timeline: Timeline, most: int) -> Iterator[Text]:
 
 
 def _jobs(timeline: Timeline, chosen: Chosen, room: int, now: float) -> Iterator[Text]:
-    found = jobs_of(timeline, chosen.sort, now)
-    wide = max([ID_COLUMNS, *(cell_len(one_line(str(job.get("id", "")))) for job in found)])
+    ordered = jobs_of(timeline, chosen.sort, now)
+    wide = max([ID_COLUMNS, *(cell_len(one_line(str(job.get("id", "")))) for job in ordered)])
     heads = f"{'ID':<{wide}} {'STATE':<10} {'TIME':>7} {'CODE':>4} {'NODES':<{NODES_COLUMNS}} NAME"
     yield Text.assemble((heads, "bold"), f"  by {chosen.sort}")
-    first = max(0, min(chosen.place - room // 2, len(found) - room + 1))
-    for place, job in enumerate(found[first : first + max(0, room - 1)], first):
+    first = max(0, min(chosen.place - room // 2, len(ordered) - room + 1))
+    for place, job in enumerate(ordered[first : first + max(0, room - 1)], first):
         ran, status = seconds(job, now), status_of(job)
         took = duration(ran) if ran is not None else "-"
         code = "" if job.get("exit_code") is None else str(job["exit_code"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from minicluster.cluster.find import Found, find_by_name
+from minicluster.cluster.find import LiveCluster, find_by_name
 from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead, code_of_work, end_with
 from minicluster.cluster.pods import Pod
@@ -17,7 +17,7 @@ from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.console import streams
 from minicluster.console.streams import Say
-from minicluster.console.terminal import Step
+from minicluster.console.terminal import Progress
 from minicluster.errors import DeadlineError, KubernetesError
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask_status
@@ -44,28 +44,28 @@ NO_NEWS = tuple(
 END_STATES = ("Ending", "Complete", "Failed", "Gone")
 
 
-def see(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> Found:
+def see(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> LiveCluster:
     """Return a MiniCluster, of which Job and lead were read, with the reasons why it, or its lead, is not ready.
 
     The other pods are like the lead. They are read when it runs: then they may be what it waits for.
     """
-    found = Found(name, {0: lead.pod} if lead else {}, read_job(job) if job else None)
+    cluster = LiveCluster(name, {0: lead.pod} if lead else {}, read_job(job) if job else None)
     if lead and lead.pod.phase == "Running" and not lead.is_ready:
         try:
             now = find_by_name(kube, name, job)
         except KubernetesError:
             now = None
-        found = now if now and 0 in now.pods and now.job else found
-    return found if lead and lead.is_ready else with_reasons(kube, found)
+        cluster = now if now and 0 in now.pods and now.job else cluster
+    return cluster if lead and lead.is_ready else with_reasons(kube, cluster)
 
 
-def describe(kube: KubePort, found: Found) -> tuple[str, str]:
+def describe(kube: KubePort, cluster: LiveCluster) -> tuple[str, str]:
     """Return the state of a MiniCluster, and why. The lead is asked how many brokers the quorum lacks."""
-    lead, job = found.pods.get(0), found.job
+    lead, job = cluster.pods.get(0), cluster.job
     if lead and lead.is_leaving and not (job and job.is_suspended):
         return "Starting", f"the lead's pod {lead.name} was told to stop; Kubernetes replaces it when it has ended"
     now = datetime.now(UTC)
-    known = state_without_flux(found, now)
+    known = state_without_flux(cluster, now)
     is_ready = lead and lead.is_ready and lead.phase == "Running"
     if known or is_ready:
         return known or ("Running", "")
@@ -76,7 +76,7 @@ def describe(kube: KubePort, found: Found) -> tuple[str, str]:
         except KubernetesError as error:
             raise SilentError(str(error)) from None
 
-    shown = document(snapshot(found, now, asked))
+    shown = document(snapshot(cluster, now, asked))
     if shown["state"] == "Running" and lead:
         return "Starting", f"the quorum is there, and Kubernetes has yet to see that the pod {lead.name} is ready"
     return shown["state"], shown["why"]
@@ -89,7 +89,7 @@ def news(text: str) -> str:
     return text
 
 
-class StateTeller:
+class StateReporter:
     """Says the state of a MiniCluster when its meaning has changed."""
 
     def __init__(self, kube: KubePort, name: str, say: Say, quiet: float = 0) -> None:
@@ -98,28 +98,28 @@ class StateTeller:
         self._begin = time.monotonic() + quiet
         self.state = ""  #: and why, as it was last, also if it was not said
 
-    def __call__(self, job: Mapping[str, Any], lead: Lead | None, *, is_quiet: bool = False) -> Found:
+    def __call__(self, job: Mapping[str, Any], lead: Lead | None, *, is_quiet: bool = False) -> LiveCluster:
         """Say the state of a MiniCluster with this Job and this lead, unless quiet, and return its objects."""
-        found = see(self._kube, self._name, job, lead)
+        cluster = see(self._kube, self._name, job, lead)
         if is_quiet:
-            return found
+            return cluster
         try:
-            state, why = describe(self._kube, found)
+            state, why = describe(self._kube, cluster)
         except LateError:
-            return found
+            return cluster
         self.state = ": ".join(filter(None, (state, why)))
         meaning = news(self.state)
         if meaning != self._told and state not in END_STATES and time.monotonic() >= self._begin:
             self._step(state, self.state)
             self._told = meaning
-        return found
+        return cluster
 
     def quietly(self, state: str) -> None:
         """Show a state on a terminal; it is no news."""
         self._step(state, state, is_quiet=True)
 
     def _step(self, state: str, words: str, *, is_quiet: bool = False) -> None:
-        self._say(Step(f"{self._name}: {words}", state, is_quiet=is_quiet, tone=CLUSTER_TONES[state]))
+        self._say(Progress(f"{self._name}: {words}", state, is_quiet=is_quiet, tone=CLUSTER_TONES[state]))
 
     def forget(self) -> None:
         """Know no state: there is nothing that is waited for."""
@@ -148,7 +148,7 @@ def ended(name: str, end: tuple[str, str], lead: Lead | None) -> str:
 
 def end_in_words(kube: KubePort, name: str, job: Mapping[str, Any], lead: Lead | None) -> tuple[str, str] | None:
     """Return how a MiniCluster ended, and why, from the failed pod's log too; None while it lives."""
-    end, found = end_with(name, job, lead), read_job(job) if job else None
-    if end and end[0] == "Failed" and found:
-        return why_failed(kube, replace(found, end=end), lead.pod if lead else None)
+    end, its_job = end_with(name, job, lead), read_job(job) if job else None
+    if end and end[0] == "Failed" and its_job:
+        return why_failed(kube, replace(its_job, end=end), lead.pod if lead else None)
     return end
