@@ -83,7 +83,7 @@ class Instance:
 
     def step(self, name: str) -> tuple[float, float]:
         """Run the next step; return the CPU seconds of all brokers and the wall time since the start."""
-        assert self.process.stdin and self.process.stdout  # noqa: S101
+        assert self.process.stdin and self.process.stdout
         if name != "quorum":
             print("go", file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,6 +12,10 @@ from sphinx.application import Sphinx
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+sys.path.insert(0, str(ROOT))
+
+from tools import codemap  # noqa: E402 - it is in ROOT
+
 #: Where the repository shows its files; without it, a link to a file outside docs is its text alone
 FILES = os.environ.get("DOCS_FILES", "").rstrip("/")
 #: Mermaid, which `make docs` puts beside the pages: a reader's browser asks no other host
@@ -69,6 +74,12 @@ def link_files(_: Sphinx, name: str, source: list[str]) -> None:
     source[0] = LINK.sub(absolute, source[0])
 
 
+def add_map(_: Sphinx, __: str, source: list[str]) -> None:
+    """Give the page of files the map of the source files."""
+    if codemap.MARK in source[0]:
+        source[0] = codemap.written(source[0])
+
+
 def add_searched_words(_: Sphinx, name: str, source: list[str]) -> None:
     """Give a page the words by which people search it, below its heading. They aren't shown."""
     words = [f"! {word}" for word, page in SEARCHED.items() if page == name]
@@ -88,5 +99,6 @@ def show_examples(_: Sphinx, __: click.Context, lines: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Connect the hooks."""
     app.connect("source-read", link_files)
+    app.connect("source-read", add_map)
     app.connect("source-read", add_searched_words)
     app.connect("sphinx-click-process-description", show_examples)

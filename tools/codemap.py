@@ -1,7 +1,4 @@
-"""Writes the tables of docs/explanation/files.md: of the files, each by its first sentence, and of the variables.
-
-python -m tools.codemap
-"""
+"""The map that the site's page of files has: each source file by its first sentence, and the scripts' variables."""
 
 import ast
 import re
@@ -14,11 +11,22 @@ from minicluster.console.templates import rendered
 from tools import variables
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "explanation" / "files.md"
 FOLDERS = ("charts/minicluster/templates", "plugin", "tools", "benchmarks")
 #: Suffixes of files that can have a comment; some programs of the pods have no suffix.
 SUFFIXES = {".go", ".j2", ".lua", ".py", ".sh", ".tpl", ".txt", ".yaml", ""}
-MARKED = re.compile(r"(<!-- (files|variables) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: Where a page has the map
+MARK = "<!-- made -->\n"
+HEADS = """\
+## The variables of the scripts
+
+Those that cross files of `pod`. `settings.sh` has the values of the cluster; `render/settings.py` makes it.
+
+{variables}
+
+## The files
+
+{files}
+"""
 #: May come before the first comment: actions of a template, and lines for other programs.
 BEFORE = re.compile(r"(?:\s*(?:\{\{-? ?[^/\s-].*?\}\}|#!.*|# shellcheck .*))*\s*")
 TEMPLATE_COMMENT = re.compile(r"\{(?:\{-? ?/\*|#)(.*?)(?:\*/|#\})", re.DOTALL)
@@ -58,15 +66,6 @@ def tables(root: Path) -> Iterator[str]:
 
 
 def written(text: str, root: Path = ROOT) -> str:
-    """Return the page with the tables as the files are now."""
-    made = {"files": "\n".join(tables(root)), "variables": variables.table(root / "plugin" / "minicluster")}
-    return MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]]}\n{match[3]}", text)
-
-
-def main() -> None:
-    """Write the page."""
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    """Return a page with the map in the place of its mark."""
+    table = variables.table(root / "plugin" / "minicluster")
+    return text.replace(MARK, HEADS.format(variables=table, files="\n".join(tables(root))))

@@ -1,4 +1,4 @@
-"""Who sets and who reads the variables that the scripts of the pods share: a table for docs/explanation/files.md."""
+"""Who sets and who reads the variables that the scripts of the pods share: a table for the page of files."""
 
 import re
 from pathlib import Path

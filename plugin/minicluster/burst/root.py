@@ -18,7 +18,7 @@ from minicluster.documents import yamlio
 from minicluster.errors import BurstError, KubernetesError, ToolError
 from minicluster.flux.idset import parse_idset, to_idset
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.kube.names import OUR_PREFIX
+from minicluster.kube.names import CURVE_SUFFIX, OUR_PREFIX
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
@@ -172,7 +172,7 @@ def _certificate(request: BurstRequest) -> str:
     values = request.root.flux
     if values["curveCert"]:
         return str(values["curveCert"])
-    name = values["curveCertSecret"] or f"{request.root.name}-curve"
+    name = values["curveCertSecret"] or request.root.name + CURVE_SUFFIX
     data = request.kubernetes.get("secret", name).get("data", {})
     if "curve.cert" not in data:
         raise BurstError(

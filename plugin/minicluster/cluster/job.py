@@ -10,6 +10,7 @@ from typing import Any
 from minicluster.cluster import words
 from minicluster.cluster.groups import SUSPENDED, queue_of, registered
 from minicluster.cluster.pods import CLUSTER_LABEL, Pod
+from minicluster.kube.names import CONFIG_SUFFIX
 from minicluster.render.constants import GROUP_LABEL, IMMUTABLE, MULTIKUEUE
 
 #: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
@@ -110,7 +111,7 @@ def read_deleted_job(config: Mapping[str, Any]) -> KubernetesJob | None:
         return None
     settings = json.loads(text)
     created = datetime.fromisoformat(metadata["creationTimestamp"])
-    name = metadata["name"].removesuffix("-config")
+    name = metadata["name"].removesuffix(CONFIG_SUFFIX)
     release = release_of({"metadata": {**metadata, "name": name}})
     end = (
         "Gone",
@@ -122,7 +123,7 @@ def read_deleted_job(config: Mapping[str, Any]) -> KubernetesJob | None:
 
 def _way_back(config: Mapping[str, Any]) -> str:
     """Return how the Job comes back, which an upgrade may have removed; "" where its queue is not kept."""
-    name, settings = config["metadata"]["name"].removesuffix("-config"), config["data"].get("settings.sh", "")
+    name, settings = config["metadata"]["name"].removesuffix(CONFIG_SUFFIX), config["data"].get("settings.sh", "")
     is_kept = re.search(r"^mc_(state_volume|archive)=(?!''$)", settings, re.MULTILINE)
     return f"`minicluster replace {name}` makes it anew and keeps the queue; " if is_kept else ""
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from minicluster.kube.names import CONFIG_SUFFIX, CURVE_SUFFIX
+
 NO_VIEW = "the view's image is not a Flux view: set flux.container.image to one"
 #: What Kubernetes says of an object that a pod needs, and the namespace lacks
 LACKING = re.compile(r"(?:secret|configmap)s? \"([^\"]*)\" not found")
@@ -76,7 +78,7 @@ def way_out(reason: str, message: str, cluster: str = "") -> str:
     """Return the way out of a pod's state; "" where it needs none, or none is known. ``cluster`` is its MiniCluster."""
     said = " ".join(f"{reason}: {message}".split())
     lacking = LACKING.search(said)
-    if lacking and lacking[1] in (f"{cluster}-config", f"{cluster}-curve"):
+    if lacking and lacking[1] in (cluster + CONFIG_SUFFIX, cluster + CURVE_SUFFIX):
         return OWN_WAY
     return next((way for pattern, way in WAYS if re.search(pattern, said)), "")
 

@@ -83,7 +83,7 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
         streams.waiting(),
         place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as (process, _),
     ):
-        assert process.stdin  # noqa: S101 - a pipe
+        assert process.stdin  # a pipe
         counted = cast("IO[bytes]", Counted(process.stdin, transfer))
         # tar may end early, and says why. GNU's format has names of any length, and any tar knows it
         with (
@@ -111,7 +111,7 @@ def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: S
     above = 0 if kind == "folder" else 1
     transfer, is_whole = Transfer(_named(node, place.path), str(goal), say, kind == "folder"), True
     with streams.waiting(), place.tar(words=words, stdout=subprocess.PIPE) as (process, changed):
-        assert process.stdout  # noqa: S101 - a pipe
+        assert process.stdout  # a pipe
         counted = cast("IO[bytes]", Counted(process.stdout, transfer))
         try:
             with tarfile.open(fileobj=counted, mode="r|") as archive:

@@ -75,12 +75,12 @@ class Stream:
 
     @property
     def _stdin(self) -> IO[bytes]:
-        assert self._process.stdin  # noqa: S101 - a pipe
+        assert self._process.stdin  # a pipe
         return self._process.stdin
 
     def fileno(self) -> int:
         """Return the descriptor of standard output, for a selector."""
-        assert self._process.stdout  # noqa: S101 - a pipe
+        assert self._process.stdout  # a pipe
         return self._process.stdout.fileno()
 
     def wait(self, wake: socket.socket | None, seconds: float | None) -> bool:
@@ -106,7 +106,7 @@ class Stream:
 
     def read(self) -> bytes | None:
         """Return new standard output; None at the end. Raises KubernetesError when kubectl itself has failed."""
-        assert self._process.stdout  # noqa: S101 - a pipe
+        assert self._process.stdout  # a pipe
         data: bytes = self._process.stdout.read(PART_BYTES)
         if data:
             return data

@@ -8,6 +8,8 @@ NAME_CHARACTERS = 63
 INDEX = "batch.kubernetes.io/job-completion-index"
 #: The chart's name, where no parent chart gives it an alias
 CHART_NAME = "minicluster"
+#: After the name of a MiniCluster: its ConfigMap, and the Secret with its certificate
+CONFIG_SUFFIX, CURVE_SUFFIX = "-config", "-curve"
 #: The most characters of a release's name, as Helm checks it (pkg/chart/common/util, ValidateReleaseName)
 RELEASE_CHARACTERS = 53
 #: The reasons of our drains begin with this. Only these are undrained when the hosts come back. Our lines of a pod's

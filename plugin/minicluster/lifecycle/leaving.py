@@ -12,6 +12,7 @@ from minicluster.errors import KubernetesError
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask, program_words
 from minicluster.render.broker import grace_parts
+from minicluster.render.constants import default_value
 
 #: Asks a person to agree to what was said, and raises StateError if not; True: also where nobody can be asked
 Agree = Callable[[str, bool], None]
@@ -82,11 +83,8 @@ def _lines(going: AffectedJobs, where: str, fate: JobImpact) -> Iterator[str]:
 
 def of_pods(job: Object, *, keeps_queue: bool = True) -> JobImpact:
     """Return what happens to jobs on pods that are told to stop, by their Job; without the queue, if that goes too."""
-    values = recorded(job)
-    seconds = grace_parts(
-        int(values.get("pod.terminationGracePeriodSeconds", 30)),
-        int(values.get("archive.dumpSeconds", 15)) if values.get("archive.path") else None,
-    )[0]
+    dump_seconds = int(_value(job, "archive.dumpSeconds")) if _value(job, "archive.path") else None
+    seconds = grace_parts(int(_value(job, "pod.terminationGracePeriodSeconds")), dump_seconds)[0]
     if keeps_queue:
         return JobImpact(f"{seconds} s", "is then put back into the queue", "is then cancelled")
     lost = "is then cancelled"
@@ -95,10 +93,14 @@ def of_pods(job: Object, *, keeps_queue: bool = True) -> JobImpact:
 
 def on_stop(job: Object) -> str:
     """Return what pods that are told to stop do with jobs that outlast them: cancel, or requeue."""
-    return str(recorded(job).get("pod.onStop", "cancel"))
+    return str(_value(job, "pod.onStop"))
 
 
 def keeps_queue(job: Object) -> bool:
     """Return whether the queue of a MiniCluster outlives its pods."""
-    values = recorded(job)
-    return any(values.get(path) for path in ("state.capacity", "state.claimName", "archive.path"))
+    return any(_value(job, path) for path in ("state.capacity", "state.claimName", "archive.path"))
+
+
+def _value(job: Object, path: str) -> Any:
+    """Return an immutable value of a live MiniCluster: its Job has those that differ from the defaults."""
+    return recorded(job).get(path, default_value(path))

@@ -153,7 +153,7 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
         release.has_ended = True
         # how it ended may be read after the deadline, too
         how = end_in_words(release.kubernetes, cluster.name, job, lead)
-        assert how  # noqa: S101 - it was waited for
+        assert how  # it was waited for
         end = end_of_work(cluster.name, how, lead)
         say(StyledText(end.text, "wrong" if end.code else "well"))
     except AccessError as error:

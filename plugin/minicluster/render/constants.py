@@ -17,6 +17,8 @@ BROKER_PORT: int = _CONSTANTS["brokerPort"]
 GROUP_LABEL = "minicluster/group"
 #: Label of a Job with the name of its LocalQueue of Kueue.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+#: Label of a Job with the name of its WorkloadPriorityClass of Kueue.
+KUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
 #: Annotation of an elastic Job of Kueue, and scheduling gate of its pods beyond the quota.
 KUEUE_ELASTIC = "kueue.x-k8s.io/elastic-job"
 #: `managedBy` of a Job that Kueue runs in another cluster.
@@ -45,6 +47,14 @@ def default_values() -> Mapping[str, Any]:
     """Return the chart's values. They are shared: copy what you change."""
     values: Mapping[str, Any] = json.loads(DEFAULTS_FILE.read_bytes())
     return values
+
+
+def default_value(path: str) -> Any:
+    """Return the chart's default of a value, such as ``pod.onStop``. Raises KeyError."""
+    value: Any = default_values()
+    for key in path.split("."):
+        value = value[key]
+    return value
 
 
 def differing_from_defaults(given: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from minicluster.render.model import MiniClusterModel
 #: Makes a key pair, (public, secret), both Z85 text of 40 characters.
 Keypair = Callable[[], tuple[bytes, bytes]]
 
+#: The length of a key in Z85
+KEY_CHARACTERS = 40
+
 _KEYS = re.compile(r'^\s*(public|secret)-key\s*=\s*"([0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{40})"\s*$', re.MULTILINE)
 
 
@@ -64,6 +67,7 @@ def certificate(cluster: MiniClusterModel, keypair: Keypair) -> str | None:
 
 def text(name: str, public: bytes, secret: bytes) -> str:
     """Return a key pair as the text of a certificate."""
+    assert len(public) == len(secret) == KEY_CHARACTERS, "a key has another length"
     return (
         "#  ZeroMQ CURVE **Secret** Certificate\n"
         "#  DO NOT DISTRIBUTE\n\n"

@@ -81,7 +81,9 @@ def split(hostlist: str) -> tuple[str, str]:
         ranges.insert(0, (first + 1, last, digits))
     left = ",".join(f"{one:0{width}}" + (f"-{end:0{width}}" if end > one else "") for one, end, width in ranges)
     others = [f"{texts[0]}{left if left.isdecimal() else f'[{left}]'}{texts[1]}"] if left else []
-    return f"{texts[0]}{first:0{digits}}{texts[1]}", ",".join([*others, *parts])
+    rest = ",".join([*others, *parts])
+    assert count(hostlist) == 1 + (count(rest) if rest else 0), f"{hostlist} is not one host and {rest}"
+    return f"{texts[0]}{first:0{digits}}{texts[1]}", rest
 
 
 def _parts(hostlist: str) -> list[str]:

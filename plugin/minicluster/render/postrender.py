@@ -39,6 +39,7 @@ def render(
                 say(f"warning: MiniCluster {cluster.name}: {warning}")
             keypair = partial(_keypair, cluster, seed, allow_random)
             yield chain(shared.documents(cluster, left), config.documents(cluster, keypair, programs))
+        assert not left, f"no cluster of the release has the programs {list(left)}"
 
     rendered = b"".join(stream.render(data, expand))
     if not (newcomers or revisions or live):

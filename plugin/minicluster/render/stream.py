@@ -117,6 +117,7 @@ def render(data: bytes, expand: Expand) -> Iterator[bytes]:
     made = iter(expand(documents))
     for one in first:
         yield from [one] if isinstance(one, bytes) else map(yamlio.dump_manifest, next(made))
+    assert next(made, None) is None, "more MiniClusters were rendered than the stream has"
     if first and jobs and not _MARKER.match(jobs[0]):
         yield b"---\n"
     yield from jobs

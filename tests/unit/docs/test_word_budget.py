@@ -20,8 +20,8 @@ WORDS = {
     "explanation": 1500,
     "explanation/comparison.md": 600,
     "explanation/evidence.md": 800,
-    # tables of files, for contributors
-    "explanation/files.md": 3000,
+    # a table of files, for contributors
+    "explanation/files.md": 2000,
     "decisions": 600,
 }
 #: Words of all pages but the decisions

@@ -2,6 +2,7 @@
 
 from minicluster.convert.part import Map, Part
 from minicluster.errors import ConvertError
+from minicluster.render.constants import KUEUE_PRIORITY, KUEUE_QUEUE
 
 #: Schedulers of gangs, by the name that pods give
 GANGS = {"volcano": "volcano", "scheduler-plugins-scheduler": "coscheduling"}
@@ -65,7 +66,7 @@ SCHEDULING = ("minAvailable", "queue", "minResources", "priorityClass", "schedul
 
 def queue(labels: Map, converted: Map) -> None:
     """Take over the labels that Kueue reads."""
-    keys = {"kueue.x-k8s.io/queue-name": "queueName", "kueue.x-k8s.io/priority-class": "priorityClass"}
+    keys = {KUEUE_QUEUE: "queueName", KUEUE_PRIORITY: "priorityClass"}
     kueue = {name: labels[key] for key, name in keys.items() if labels.get(key)}
     if kueue:
         converted["kueue"] = kueue

@@ -106,7 +106,9 @@ class Autoscaler:
         if policy.step_up and now - self.stepped < policy.period:
             return Decision(size, STEPPED, self.stepped + policy.period - now)
         reason = max(ripe, key=lambda key: wishes[key])
-        return Decision(min(wishes[reason], size + (policy.step_up or wishes[reason])), self._why(reason, snapshot))
+        grown = min(wishes[reason], size + (policy.step_up or wishes[reason]))
+        assert size < grown <= policy.max, f"to grow from {size} to {grown}, of at most {policy.max}"
+        return Decision(grown, self._why(reason, snapshot))
 
     def _shrink(self, policy: Policy, snapshot: Snapshot, wish: int) -> Decision:
         """Return the least size, down to ``wish``, above which all ranks are idle."""
@@ -120,6 +122,7 @@ class Autoscaler:
             size -= 1
         if size == snapshot.size:
             return Decision(size, "waits: the highest nodes have jobs")
+        assert policy.min <= size < snapshot.size, f"to shrink from {snapshot.size} to {size}, of at least {policy.min}"
         return Decision(size, f"nodes idle for {policy.idle:g} s")
 
     def _remember(self, snapshot: Snapshot, wishes: Mapping[str, int]) -> None:

@@ -53,6 +53,7 @@ class DisruptionBudget:
         is_due = now >= self.expires
         if is_due or not pods <= self.held:
             wanted = pods if is_due else pods | self.held
+            assert pods <= wanted, "a busy pod may not be evicted"
             budget, asked = kube.get_budget(), selector(kube.name, wanted)
             # once a period also if somebody else has changed it
             if budget["spec"].get("selector") != asked:

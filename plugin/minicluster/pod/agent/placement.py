@@ -88,7 +88,9 @@ class Placement:
         # one that has only just gone may come back
         late = {index for index in indexes if now - self.since[index] >= min(patience, TOLD_SECONDS)}
         least = min((index for index in late if index in lacks.stuck), default=size)
-        return min(size - len(late & set(lacks.unplaced)), least)
+        kept = min(size - len(late & set(lacks.unplaced)), least)
+        assert 0 <= kept <= size, f"{kept} of {size} pods would be kept"
+        return kept
 
     def is_over(self, now: float, seconds: float) -> bool:
         """Say whether some pods have not been ready for that long."""

@@ -30,6 +30,7 @@ class Quota:
         if not gated:
             self.since = None
             return size
+        assert gated <= size, f"{gated} of {size} pods are gated"
         if self.since is None:
             self.since = now
         if now - self.since < ADMISSION_SECONDS:

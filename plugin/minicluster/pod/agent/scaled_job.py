@@ -119,6 +119,7 @@ class ScaledJob:
     def decide(self, snapshot: Snapshot) -> Decision:
         """Return what to do now."""
         self.snapshot = snapshot
+        assert self.least <= self.most, f"the size is to be from {self.least} to {self.most}"
         decision = self.autoscaler.decide(replace(self.policy, min=self.least, max=self.most), snapshot)
         refused, self.refused = self.refused, None
         return refused or self._give_up(snapshot, decision)
@@ -147,6 +148,7 @@ class ScaledJob:
         ``gone`` are the ranks without a pod, of all Jobs. Raises KubeError, OSError.
         """
         size = self.size
+        assert decision.size or self.group, "the lead stays: without work the cluster is suspended"
         # a size that was set by hand may be larger than Flux's table of hosts
         leaving = self.ranks[decision.size : size]
         drains.drain(handle, leaving)

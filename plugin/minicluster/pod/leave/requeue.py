@@ -161,6 +161,7 @@ def make_copies(handle: Any, wanted: Iterable[int]) -> dict[str, dict[str, str]]
         name = JobID(job["id"]).f58plain
         if name in names and name not in copies:
             add(job, name)
+    assert names >= copies.keys() | errors.keys(), "a job has a copy that nobody asked for"
     return {"copies": copies, "errors": errors}
 
 

@@ -76,6 +76,7 @@ def look(handle: Any, connections: Connections) -> bool:
     status = handle.rpc("resource.status", nodeid=0).get()
     drains, online = our_drains(status), set(parse_idset(status["online"]))
     gone = gone_ranks(drains, online, connections, time.time()) if drains else []
+    assert drains.keys() >= {*gone}, "a drain of somebody else would be lifted"
     undrain(handle, [*gone, *(online & our_drains(status, (CHECK_REASON,)).keys())])
     # nothing tells of the end of a broker that was never online
     return not drains.keys() - gone <= online

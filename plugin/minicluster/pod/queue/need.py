@@ -106,6 +106,7 @@ class Room:
             if fits:
                 chosen[rank] = min(left, 1 if request.apart else fits)
                 left -= chosen[rank]
+        assert left or sum(chosen.values()) == request.chunks, f"{chosen} have {request.chunks} chunks"
         return chosen if left == 0 else None
 
     @staticmethod

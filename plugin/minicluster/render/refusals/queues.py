@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from minicluster.render.constants import KUEUE_ELASTIC, KUEUE_QUEUE
+from minicluster.render.constants import KUEUE_ELASTIC, KUEUE_PRIORITY, KUEUE_QUEUE
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.refusals import kubernetes
 
-PRIORITY = "kueue.x-k8s.io/priority-class"
 #: Annotations by which Kueue starts fewer pods than the Job asks for.
 PARTIAL = ("kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/job-completions-equal-parallelism")
 #: The first version of Kubernetes whose gangs can change their size.
@@ -29,7 +28,7 @@ def job_metadata(cluster: MiniClusterModel) -> Iterator[str]:
                 f"jobAnnotations has {key}: Kueue would start fewer pods than size, and the work would wait for the "
                 "rest; lower size, or set kueue.elastic and grow later"
             )
-    for key, field in ((KUEUE_QUEUE, "queueName"), (PRIORITY, "priorityClass")):
+    for key, field in ((KUEUE_QUEUE, "queueName"), (KUEUE_PRIORITY, "priorityClass")):
         if kueue[field] and labels.get(key, kueue[field]) != kueue[field]:
             yield f"jobLabels has {key} {labels[key]}, kueue.{field} is {kueue[field]}: drop the label"
     if KUEUE_ELASTIC in annotations and (annotations[KUEUE_ELASTIC] == "true") != kueue["elastic"]:
