@@ -58,6 +58,7 @@ def test_each_golden_file_belongs_to_a_case() -> None:
 
 def test_the_configmaps_have_the_script_files_unchanged(rendered: Callable[[str], str]) -> None:
     objects = by_name(rendered("defaults"))
-    shared, own = (objects["ConfigMap", f"flux-sample-{suffix}"]["data"] for suffix in ("programs", "config"))
-    assert not shared.keys() & own.keys()
-    assert {**shared, "quorum.sh": own["quorum.sh"]} == shipped()
+    suffixes = ("programs", "programs-slurm", "config")
+    shared, slurm, own = (objects["ConfigMap", f"flux-sample-{suffix}"]["data"] for suffix in suffixes)
+    assert not shared.keys() & own.keys() | slurm.keys() & own.keys()
+    assert {**shared, **slurm, "quorum.sh": own["quorum.sh"]} == shipped()

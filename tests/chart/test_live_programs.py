@@ -34,8 +34,9 @@ def job(volume: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": {"annotations": annotations}, "spec": {"template": {"spec": {"volumes": volumes}}}}
 
 
-def shared(name: str) -> dict[str, Any]:
-    sources = [{"configMap": {"name": name}}, {"configMap": {"name": "mc-config"}}]
+def shared(name: str, *, slurm: bool = True) -> dict[str, Any]:
+    commands = [{"configMap": {"name": f"{name}-slurm", "optional": True}}] if slurm else []
+    sources = [{"configMap": {"name": name}}, *commands, {"configMap": {"name": "mc-config"}}]
     return {"projected": {"defaultMode": 365, "sources": sources}}
 
 
@@ -49,7 +50,8 @@ def probe(helm: Helm, tmp_path: Path) -> Probe:
     chart = probe_chart(tmp_path / "minicluster", PROBE)
 
     def ask(values: Any = None, **live: Any) -> dict[str, Any]:
-        names = {"own": "Job/mc", "group": "Job/mc-g", "programs": "ConfigMap/rel-programs"}
+        names = {"own": "Job/mc", "group": "Job/mc-g"}
+        names |= {"programs": "ConfigMap/rel-programs", "slurm": "ConfigMap/rel-programs-slurm"}
         found = {names.get(name, name): json.dumps(thing) for name, thing in live.items()}
         (chart / "files" / "live.json").write_text(json.dumps(found))
         given = json.dumps({"nameOverride": "mc", **VALUES, **(values or {})})
@@ -58,8 +60,9 @@ def probe(helm: Helm, tmp_path: Path) -> Probe:
     return ask
 
 
-def named(name: str = "rel-programs", of: str = NOW, files: bool = False) -> dict[str, str]:
-    handed = {"files": base64.b64encode(json.dumps(DATA, separators=(",", ":")).encode()).decode()}
+def named(name: str = "rel-programs", of: str = NOW, files: bool = False, more: Any = None) -> dict[str, str]:
+    data = DATA | (more or {})
+    handed = {"files": base64.b64encode(json.dumps(data, separators=(",", ":")).encode()).decode()}
     return {"name": name, "version": of, **(handed if files else {})}
 
 
@@ -83,6 +86,15 @@ def test_a_live_cluster_keeps_the_programs_that_it_mounts_and_one_document_has_t
     assert found["first"] == [named(of="0.0.9", files=True)]
     assert found["second"] == [named(of="0.0.9")]
     assert found["volume"] == [{"name": "minicluster-config", **shared("rel-programs")}]
+
+
+def test_a_live_cluster_keeps_slurms_commands_if_its_version_had_them(probe: Probe) -> None:
+    commands = configmap("0.0.9") | {"data": {"slurm.py": "text\n"}}
+    with_them, without = shared("rel-programs"), shared("rel-programs", slurm=False)
+    for volume, live, more in ((with_them, {"slurm": commands}, commands["data"]), (without, {}, {})):
+        found = probe(own=job(volume), group=job(volume), programs=configmap("0.0.9"), **live)
+        assert found["first"] == [named(of="0.0.9", files=True, more=more)]
+        assert found["volume"] == [{"name": "minicluster-config", **volume}]
 
 
 def test_a_live_cluster_of_an_older_version_keeps_its_volume(probe: Probe) -> None:

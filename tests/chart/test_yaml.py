@@ -188,6 +188,7 @@ def test_names_that_yaml_could_misread_survive_in_releases_and_containers(helm: 
     assert set(made) == {
         *(
             ("ConfigMap", f"{name}-programs"),
+            ("ConfigMap", f"{name}-programs-slurm"),
             ("ConfigMap", f"{name}-config"),
             ("Secret", f"{name}-curve"),
             ("Job", name),

@@ -270,7 +270,10 @@ def test_a_minicluster_is_added_to_a_release_of_an_older_version(
     use(release, now, connected)
     release.chart = umbrella(tmp_path / "two", CHART, 2)
     release.upgrade()
-    assert [mounted(release, f"mc{number}") for number in range(2)] == [["mc0-config"], ["mc-programs", "mc1-config"]]
+    assert [mounted(release, f"mc{number}") for number in range(2)] == [
+        ["mc0-config"],
+        ["mc-programs", "mc-programs-slurm", "mc1-config"],
+    ]
     after = release.get("configmap", "mc0-config")["data"]
     assert {**after, "quorum.sh": ""} == {**before, "quorum.sh": ""}
     assert programs(release)["mc-programs"]["entrypoint.sh"]

@@ -111,7 +111,7 @@ class State:
 def programs(release: Release) -> dict[str, dict[str, str]]:
     """Return the files of the ConfigMaps that MiniClusters share, by name."""
     found = {one["metadata"]["name"]: one["data"] for one in release.items("configmaps")}
-    return {name: found[name] for name in found if "-programs" in name}
+    return {name: found[name] for name in found if "-programs" in name and not name.endswith("-slurm")}
 
 
 def mounted(release: Release, job: str) -> list[str]:

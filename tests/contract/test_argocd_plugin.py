@@ -122,7 +122,7 @@ def test_the_plugin_announces_its_parameters(server: Server, repository: Path) -
 
 def test_the_plugin_generates_the_manifests_of_a_folder(server: Server, repository: Path) -> None:
     made = server.generate(repository, "team/named")
-    maps = {("ConfigMap", "app-programs"), ("ConfigMap", "app-config")}
+    maps = {("ConfigMap", f"app-{name}") for name in ("programs", "programs-slurm", "config")}
     assert set(by_name(made)) == {*maps, ("Service", "app"), ("Job", "app")}
     job = one(made, "Job")
     assert (job["metadata"]["namespace"], job["spec"]["completions"]) == ("team", 2)

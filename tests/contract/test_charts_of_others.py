@@ -51,7 +51,7 @@ def template(helm: Helm, chart: Path, given: Any, *args: object) -> str:
 def test_a_minicluster_becomes_the_objects_of_our_chart(helm: Helm, chart: Path) -> None:
     text = template(helm, chart, document())
     assert set(by_name(text)) == {
-        *(("ConfigMap", name) for name in ("before", "after", "mine-programs", "lammps-config")),
+        *(("ConfigMap", name) for name in ("before", "after", "mine-programs", "mine-programs-slurm", "lammps-config")),
         ("Service", "lammps"),
         ("Job", "lammps"),
         ("Secret", "lammps-curve"),
@@ -146,7 +146,7 @@ MPI_JOB = {
 def test_an_mpijob_becomes_the_objects_of_our_chart(helm: Helm, chart: Path) -> None:
     text = template(helm, chart, MPI_JOB)
     assert set(by_name(text)) == {
-        *(("ConfigMap", name) for name in ("before", "after", "mine-programs", "pi-config")),
+        *(("ConfigMap", name) for name in ("before", "after", "mine-programs", "mine-programs-slurm", "pi-config")),
         ("Service", "pi"),
         ("Job", "pi"),
         ("Secret", "pi-curve"),
@@ -189,8 +189,8 @@ def test_many_miniclusters_of_a_chart_share_their_programs(helm: Helm, tmp_path:
     names = [each["metadata"]["name"] for each in load_all(stream) if each["kind"] in ("ConfigMap", "Job")]
     # Helm has its own order of documents that it doesn't know
     assert names[0] == "r-programs"
-    assert set(names[1:21]) == {f"mc-{n}-config" for n in range(20)}
-    assert sorted(names[21:]) == sorted(f"mc-{n}" for n in range(20))
+    assert set(names[1:22]) == {"r-programs-slurm", *(f"mc-{n}-config" for n in range(20))}
+    assert sorted(names[22:]) == sorted(f"mc-{n}" for n in range(20))
 
 
 REFUSED: list[Any] = [

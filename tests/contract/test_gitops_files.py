@@ -213,6 +213,7 @@ def test_the_github_actions_example_renders_and_shows_changes(clone: Path, helm:
         "M\trendered/team/a/configmap-a-config.yaml",
         "M\trendered/team/a/job-a.yaml",
         "D\trendered/team/b/configmap-b-config.yaml",
+        "D\trendered/team/b/configmap-b-programs-slurm.yaml",
         "D\trendered/team/b/configmap-b-programs.yaml",
         "D\trendered/team/b/job-b.yaml",
         "D\trendered/team/b/service-b.yaml",

@@ -60,6 +60,7 @@ def test_the_post_renderer_leaves_no_document_or_annotation_of_its_own(helm: Hel
         ("Service", "flux-sample"),
         ("Job", "flux-sample"),
         ("ConfigMap", "flux-sample-programs"),
+        ("ConfigMap", "flux-sample-programs-slurm"),
         ("ConfigMap", "flux-sample-config"),
         ("Secret", "flux-sample-curve"),
         ("Service", "flux-sample-ready"),

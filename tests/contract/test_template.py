@@ -33,6 +33,11 @@ from tools import clients
 CASES = ROOT / "tests" / "chart" / "cases"
 FILES = [CASES / "every-field.yaml", ROOT / "values-examples" / "services.yaml"]
 NAMED = ("--set", "flux.curveCertSecret=mine")
+#: The files of a MiniCluster a
+OURS = {
+    *(f"configmap-a-{name}.yaml" for name in ("programs", "programs-slurm", "config")),
+    *("job-a.yaml", "service-a.yaml"),
+}
 NO_CERTIFICATE = (
     "minicluster: MiniCluster a has no certificate, and a random one would differ each time: set flux.curveCertSecret "
     "to a Secret that `minicluster keygen` makes once, or give --curve-seed-file\n"
@@ -85,7 +90,7 @@ def test_template_makes_the_same_objects_as_helm_and_render(helm: Helm, seed_fil
     piped = run(helm, "render", "--curve-seed-file", seed_file, stdin=stream).out
     made = template(helm, "--set", "size=3", "--curve-seed-file", seed_file)
     assert by_name(made) == by_name(piped)
-    assert [d["kind"] for d in load_all(made)] == ["ConfigMap", "ConfigMap", "Secret", "Service", "Job"]
+    assert [d["kind"] for d in load_all(made)] == ["ConfigMap"] * 3 + ["Secret", "Service", "Job"]
 
 
 class ServedValues(BaseHTTPRequestHandler):
@@ -126,11 +131,11 @@ def test_template_writes_the_same_manifests_to_a_folder(helm: Helm, tmp_path: Pa
     assert template(helm, *NAMED, "--output-dir", folder) == ""
     mark = b"# ns/a, by `minicluster template`: change its values, not this file\n"
     made = files(folder)
-    assert set(made) == {"configmap-a-programs.yaml", "configmap-a-config.yaml", "job-a.yaml", "service-a.yaml"}
+    assert set(made) == OURS
     assert all(text.startswith(mark) for text in made.values())
     stream = b"".join(
         b"---\n" + made[f"{name}.yaml"].removeprefix(mark)
-        for name in ("configmap-a-programs", "configmap-a-config", "service-a", "job-a")
+        for name in ("configmap-a-programs", "configmap-a-programs-slurm", "configmap-a-config", "service-a", "job-a")
     )
     assert stream.decode() == template(helm, *NAMED)
 
@@ -151,6 +156,7 @@ def test_template_with_a_new_size_changes_two_fields_of_the_job(helm: Helm, tmp_
     assert changed == {
         "service-a.yaml": [],
         "configmap-a-programs.yaml": [],
+        "configmap-a-programs-slurm.yaml": [],
         "configmap-a-config.yaml": [(b"    mc_size=2", b"    mc_size=3"), (b'      "size": 2,', b'      "size": 3,')],
         "job-a.yaml": [(b"  completions: 2", b"  completions: 3"), (b"  parallelism: 2", b"  parallelism: 3")],
     }
@@ -196,8 +202,7 @@ def test_template_removes_files_of_objects_that_are_gone_and_no_others(helm4: He
     assert "deployment-a-services.yaml" in files(tmp_path)
     (tmp_path / "note.yaml").write_text("a: note\n")
     template(helm4, *NAMED, "--output-dir", tmp_path)
-    ours = {"configmap-a-programs.yaml", "configmap-a-config.yaml", "job-a.yaml", "service-a.yaml"}
-    assert set(files(tmp_path)) == {*ours, "note.yaml"}
+    assert set(files(tmp_path)) == {*OURS, "note.yaml"}
 
 
 @pytest.mark.any_helm
@@ -244,7 +249,7 @@ def test_template_renders_another_chart_around_minicluster(helm: Helm, tmp_path:
     text = "kind: ConfigMap\nmetadata: {name: about}\ndata: {kubernetes: {{ .Capabilities.KubeVersion.Version }}}\n"
     (chart / "templates" / "about.yaml").write_text(text)
     made = by_name(template(helm, "--chart", chart, "--set", "mc.flux.curveCertSecret=x"))
-    maps = {("ConfigMap", name) for name in ("a-programs", "a-config", "about")}
+    maps = {("ConfigMap", name) for name in ("a-programs", "a-programs-slurm", "a-config", "about")}
     assert set(made) == {*maps, ("Service", "a"), ("Job", "a")}
     # not that of this Helm
     assert made["ConfigMap", "about"]["data"] == {"kubernetes": "v1.27"}

@@ -74,7 +74,7 @@ def test_job_shells_read_minicluster_lua_after_the_files_of_the_user(make: Make)
     pod = make(QUIET)
     assert environment(pod, "FLUX_SHELL_RC_PATH") == [f"{pod.home}/minicluster"]
     assert environment(pod, "FLUX_SHELL_RC_PATH", FLUX_SHELL_RC_PATH="/a:/b") == [f"/a:/b:{pod.home}/minicluster"]
-    assert [path.name for path in (pod.home / "minicluster").glob("*.lua")] == ["minicluster.lua"]
+    assert [path.name for path in (pod.home / "minicluster").glob("m*.lua")] == ["minicluster.lua"]
 
 
 # CPUs --------------------------------------------------------------------------------------------------------

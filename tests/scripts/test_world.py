@@ -39,7 +39,8 @@ def own(pod: Pod) -> dict[str, str]:
 def shown(pod: Pod) -> list[str]:
     """Return what SHOW prints in the work."""
     want = own(pod)
-    return [f"{name}={f'{pod.home}/bin:' if name == 'PATH' else ''}{want[name]}" for name in SHOWN]
+    want = {**want, "PATH": f"{pod.home}/bin:{want['PATH']}:{pod.home}/slurm"}
+    return [f"{name}={want[name]}" for name in SHOWN]
 
 
 def check(pod: Pod, code: int, log: str) -> None:
@@ -49,7 +50,7 @@ def check(pod: Pod, code: int, log: str) -> None:
     want = own(pod)
     calls = [start, *pod.calls("python"), *pod.calls("R")]
     assert [name for call in calls for name in OURS if call.env.get(name) == want[name]] == []
-    path = start.env["PATH"].removeprefix(f"{pod.home}/bin:")
+    path = start.env["PATH"].removeprefix(f"{pod.home}/bin:").replace(f":{pod.home}/slurm:", ":")
     assert path.startswith(f"{pod.root}/app:{pod.root}/bin:")
 
 
@@ -89,8 +90,10 @@ def test_the_command_of_another_container_has_its_variables(make: Make, kind: st
     pod.edit("settings.sh", "mc_no_wait_socket=''", "mc_no_wait_socket=1")
     pod.edit("container.sh", "run sleep infinity", "true")
     code, log = pod.run("container.sh", "side", kind, **own(pod))
-    flux = f"{pod.home}/bin:" if kind == "sidecar" else ""
-    assert (code, log.splitlines()) == (0, [line.replace(f"{pod.home}/bin:", flux) for line in shown(pod)])
+    expected = shown(pod)
+    if kind == "service":
+        expected = [line.replace(f"{pod.home}/bin:", "").replace(f":{pod.home}/slurm", "") for line in expected]
+    assert (code, log.splitlines()) == (0, expected)
 
 
 def test_the_programs_start_in_an_image_whose_path_has_only_its_application(make: Make) -> None:

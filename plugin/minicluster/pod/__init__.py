@@ -5,6 +5,7 @@
 - ``leave``: how a pod stops, what happens to its jobs, and how the next lead repairs what a killed one left
 - ``agent``: the autoscaler, what holds busy pods, and the metrics
 - ``view``: the copy of the Flux view, and the environment to use Flux
+- ``slurm``: Slurm's commands, in a ConfigMap of their own
 - ``queue``: what Flux knows of nodes and jobs, for the other Python programs
 
 In a pod they are in one folder and find each other by file name, so no two have the same name.

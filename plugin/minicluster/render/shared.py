@@ -14,6 +14,8 @@ from minicluster.render.model import MiniClusterModel
 
 #: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
 VERSION_ANNOTATION = "minicluster/version"
+#: How the names of Slurm's commands begin, which are in a ConfigMap of their own
+SLURM_PREFIX = "slurm"
 
 #: Namespace and name of a ConfigMap
 Key = tuple[str, str]
@@ -51,11 +53,21 @@ def documents(cluster: MiniClusterModel, left: dict[Key, programs.Files]) -> Ite
     for one in filter(_is_shared, cluster.programs):
         data = left.pop((cluster.namespace, one.name), None)
         if data is not None:
-            metadata = {
-                "name": one.name,
-                "namespace": cluster.namespace,
-                # it is of no single cluster
-                "labels": {key: text for key, text in cluster.labels.items() if key != INSTANCE},
-                "annotations": {**cluster.annotations, VERSION_ANNOTATION: one.version},
-            }
-            yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+            for name, part in _parts(one.name, data):
+                metadata = {
+                    "name": name,
+                    "namespace": cluster.namespace,
+                    # it is of no single cluster
+                    "labels": {key: text for key, text in cluster.labels.items() if key != INSTANCE},
+                    "annotations": {**cluster.annotations, VERSION_ANNOTATION: one.version},
+                }
+                yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": part}
+
+
+def _parts(name: str, data: programs.Files) -> Iterable[tuple[str, dict[str, str]]]:
+    """Yield the files of each ConfigMap by its name: `kubectl apply` could not copy all in one annotation."""
+    slurm = {file: text for file, text in data.items() if file.startswith(SLURM_PREFIX)}
+    yield name, {file: text for file, text in data.items() if file not in slurm}
+    # those of an older version have none
+    if slurm:
+        yield f"{name}-slurm", slurm

@@ -14,7 +14,8 @@ from support import GROUP, SEED, load_all
 
 Cluster = Callable[..., MiniClusterModel]
 PROGRAMS = shipped()
-SHARED = {name: text for name, text in PROGRAMS.items() if name != "quorum.sh"}
+SLURM = {name: text for name, text in PROGRAMS.items() if name.startswith("slurm")}
+SHARED = {name: text for name, text in PROGRAMS.items() if name != "quorum.sh" and name not in SLURM}
 #: The programs of another version
 OTHERS = {"entrypoint.sh": "#!/bin/sh\n", "old.sh": "x\n"}
 JOB = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\n"
@@ -57,28 +58,29 @@ def configmaps(*documents: str) -> dict[tuple[str, str], dict[str, Any]]:
 def own(cluster_of: Cluster) -> dict[str, str]:
     """Return the files that a cluster has for itself, other than programs."""
     data = next(config.documents(cluster_of(), curve.random_keypair))["data"]
-    return {name: text for name, text in data.items() if name not in SHARED}
+    return {name: text for name, text in data.items() if name not in {**SHARED, **SLURM}}
 
 
 def test_the_clusters_of_a_release_share_their_programs_which_come_first() -> None:
     found = rendered(JOB, *(document(f"mc-{number}", [named()]) for number in range(3)))
     clusters = [made for n in range(3) for made in (("ConfigMap", f"mc-{n}-config"), ("Secret", f"mc-{n}-curve"))]
     names = [(one["kind"], one["metadata"]["name"]) for one in found]
-    assert names == [("ConfigMap", "rel-programs"), *clusters, ("Job", "j")]
-    assert found[0]["data"] == SHARED
+    assert names == [("ConfigMap", "rel-programs"), ("ConfigMap", "rel-programs-slurm"), *clusters, ("Job", "j")]
+    assert [one["data"] for one in found[:2]] == [SHARED, SLURM]
     assert found[0]["metadata"] == {
         "name": "rel-programs",
         "namespace": "ns",
         "labels": {"a": "b"},
         "annotations": {"minicluster/version": "0.1.0"},
     }
-    assert {one["data"]["quorum.sh"] for one in found[1:] if one["kind"] == "ConfigMap"} == {PROGRAMS["quorum.sh"]}
-    assert not any(one["data"].keys() & SHARED for one in found[1:] if one["kind"] == "ConfigMap")
+    assert {one["data"]["quorum.sh"] for one in found[2:] if one["kind"] == "ConfigMap"} == {PROGRAMS["quorum.sh"]}
+    assert not any(one["data"].keys() & SHARED for one in found[2:] if one["kind"] == "ConfigMap")
 
 
 def test_each_namespace_has_the_programs() -> None:
     found = configmaps(document("a", [named()]), document("b", [named()], namespace="other"))
     assert found["ns", "rel-programs"] == found["other", "rel-programs"] == SHARED
+    assert found["ns", "rel-programs-slurm"] == found["other", "rel-programs-slurm"] == SLURM
 
 
 def test_a_document_that_no_chart_wrote_has_its_own_programs() -> None:
@@ -98,6 +100,7 @@ def test_live_clusters_keep_the_programs_of_their_version_and_new_ones_have_othe
     assert {name: maps[name]["data"] for name in maps if "programs" in name} == {
         "rel-programs": OTHERS,
         "rel-programs-2.0.0": SHARED,
+        "rel-programs-2.0.0-slurm": SLURM,
     }
     versions = {name: one["metadata"]["annotations"] for name, one in maps.items() if "programs" in name}
     assert versions["rel-programs"] == {"minicluster/version": "1.0.0"}
@@ -120,7 +123,7 @@ def test_a_new_cluster_does_not_run_other_programs_that_live_ones_keep(own: dict
 
 
 def test_a_new_cluster_shares_live_programs_that_are_the_same(own: dict[str, str]) -> None:
-    found = configmaps(document("new", [named()]), document("live", [named(files=SHARED)], **live(own)))
+    found = configmaps(document("new", [named()]), document("live", [named(files=SHARED | SLURM)], **live(own)))
     assert found["ns", "rel-programs"] == SHARED
     assert not found["ns", "new-config"].keys() & SHARED
 

@@ -66,7 +66,7 @@
   projected:
     defaultMode: 0555
     sources:
-      - configMap: {name: {{ $programs | quote }}}
+      {{- include "minicluster.programSources" . | nindent 6 }}
       - configMap: {name: {{ $config | quote }}}
 {{- else }}
   configMap:

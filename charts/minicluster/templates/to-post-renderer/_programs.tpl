@@ -1,6 +1,7 @@
 {{/*
 The programs of the pods. The MiniClusters of a release share a ConfigMap with them: Helm keeps a release in one Secret,
-which holds 1 MiB.
+which holds 1 MiB. A second one, NAME-slurm, has Slurm's commands: `kubectl apply` copies each to an annotation, which
+holds 256 KiB.
 */}}
 
 {{/*
@@ -25,8 +26,18 @@ those of another version, its own are beside them. Arguments: root, name of the 
 {{- end -}}
 {{- end }}
 
+{{/* The ConfigMaps with the programs, for a volume; a live Job of an older version has none with Slurm's commands. */}}
+{{- define "minicluster.programSources" -}}
+{{- $name := include "minicluster.programs" (list . (include "minicluster.jobName" .)) -}}
+{{- $live := include "minicluster.keptJob" . -}}
+- configMap: {name: {{ $name | quote }}}
+{{- if or (eq $live "{}") (contains (printf "%s-slurm" $name) $live) }}
+- configMap: {name: {{ printf "%s-slurm" $name | quote }}, optional: true}
+{{- end }}
+{{- end }}
+
 {{/*
-Reads a live ConfigMap with programs: its version, "" when there is none, and its files, as JSON in base64. It is kept in
+Reads live ConfigMaps with programs: their version, "" when there is none, and their files, as JSON in base64. It is kept in
 `Release`, which all charts of a release share, so it is read once for any number of aliases. Arguments: root, name.
 */}}
 {{- define "minicluster.readPrograms" -}}
@@ -35,7 +46,12 @@ Reads a live ConfigMap with programs: its version, "" when there is none, and it
 {{- if not (hasKey $root.Release.programs $name) -}}
 {{- $found := include "minicluster.lookup" (list $root "v1" "ConfigMap" $name) | fromJson -}}
 {{- $version := dig "metadata" "annotations" "minicluster/version" "" $found -}}
-{{- $_ := set $root.Release.programs $name (dict "version" $version "files" (ternary (dig "data" dict $found | toJson | b64enc) "" (ne $version ""))) -}}
+{{- $files := dict -}}
+{{- if $version -}}
+{{- $slurm := include "minicluster.lookup" (list $root "v1" "ConfigMap" (printf "%s-slurm" $name)) | fromJson -}}
+{{- $files = merge (dig "data" dict $found) (dig "data" dict $slurm) -}}
+{{- end -}}
+{{- $_ := set $root.Release.programs $name (dict "version" $version "files" (ternary ($files | toJson | b64enc) "" (ne $version ""))) -}}
 {{- end -}}
 {{- end }}
 

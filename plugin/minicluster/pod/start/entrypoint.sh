@@ -32,7 +32,8 @@ main() {
   mc_host=$mc_job-$JOB_COMPLETION_INDEX
   check_names
   find_former_life /dev/shm
-  mkdir -p "$mc_state/run" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin"
+  mkdir -p "$mc_state/run" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin" \
+    "$mc_slurm"
   trap on_stop TERM INT
   trap on_exit EXIT
   # the stop may have come before the trap was set
@@ -85,7 +86,18 @@ prepare() {
   ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"
   ln -sf minicluster/flux-view.sh "$MINICLUSTER_HOME/flux-view.sh"
   [ -z "$mc_view" ] || ln -sfn "$mc_view" "$MINICLUSTER_HOME/view"
+  offer_slurm
   copy_secret curve/curve.cert
+}
+
+# Makes Slurm's commands, if this version has them: a live ConfigMap may be older. A file of two lines costs no process.
+offer_slurm() {
+  [ -e "$mc_files/slurm.sh" ] || return 0
+  for mc_command in sbatch salloc srun squeue sacct sinfo scancel scontrol; do
+    # shellcheck disable=SC2016 # for the file
+    printf '%s\n' '#!/bin/sh' '. "$MINICLUSTER_HOME/minicluster/slurm.sh"' >"$mc_slurm/$mc_command"
+  done
+  chmod 755 "$mc_slurm"/*
 }
 
 # with FOLDER: makes the folder of the jobs' output: that of the values, else one below FOLDER, which a read-only root

@@ -6,6 +6,8 @@ mc_files=$MINICLUSTER_HOME/minicluster
 mc_state=$MINICLUSTER_HOME/config
 mc_run=$mc_state/run/flux
 mc_rc_bin=$mc_state/rc-bin
+# the folder of Slurm's commands
+mc_slurm=$MINICLUSTER_HOME/slurm
 # stop.sh writes this file
 mc_told_to_stop=$MINICLUSTER_HOME/told-to-stop
 mc_socket_uri=local://$mc_run/local
@@ -16,12 +18,13 @@ mc_socket_uri=local://$mc_run/local
 . "$mc_files/settings.sh"
 
 # Only flux of the view is in PATH: the view's bin/ also has a Python and other programs that must not hide the image's
-# own.
+# own. Slurm's commands come last: those of the image, for a cluster outside, come first.
 find_flux() {
   case ":${PATH-}:" in
   *":$MINICLUSTER_HOME/bin:"*) ;;
   *) PATH=$MINICLUSTER_HOME/bin${PATH:+:$PATH} ;;
   esac
+  case :$PATH: in *":$mc_slurm:"*) ;; *) PATH=$PATH:$mc_slurm ;; esac
   export PATH
 }
 find_flux

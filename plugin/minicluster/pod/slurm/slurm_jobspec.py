@@ -1,0 +1,113 @@
+"""From what was asked in Slurm's words to a jobspec of Flux (RFC 14, 25, 26, 31).
+
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping
+
+from slurm_environment import exported, variables
+from slurm_layout import of_instance, of_tasks
+from slurm_parse import SlurmError
+from slurm_shell import shell_options, signal_of
+from slurm_wanted import Request, constraints_of
+from slurm_words import moment_of, seconds_of
+
+#: Urgencies of Flux, by what scontrol calls them
+URGENCIES = {"hold": 0, "uhold": 0, "release": 16, "top": 31}
+
+
+def jobspec_of(request: Request, environment: Mapping[str, str], task: Mapping[str, int]) -> dict[str, Any]:
+    """Return the jobspec; ``task`` has array and index of a task of an array. Raises SlurmError."""
+    given, layout = request.given, request.layout
+    resources, count, options = (of_instance if request.is_instance else of_tasks)(layout)
+    constraints, queue = constraints_of(given, request.facts)
+    own = {**variables(request), **_of_task(task)}
+    system: dict[str, Any] = {
+        "duration": seconds_of(given["time"]) if "time" in given else 0.0,
+        "cwd": given.get("chdir") or request.facts.directory,
+        "environment": {**exported(given.get("export", "ALL"), environment), **own},
+        "job": {"name": request.name},
+        "shell": {"options": {**options, **shell_options(request, task)}},
+    }
+    more = {"dependencies": _dependencies(request), "constraints": constraints, "queue": queue}
+    system.update({key: value for key, value in more.items() if value})
+    words = _command(request, system)
+    return {
+        "version": 1,
+        "resources": resources,
+        "tasks": [{"command": words, "slot": "task", "count": count}],
+        "attributes": {"system": system, "user": _user(request, task)},
+    }
+
+
+def _command(request: Request, system: dict[str, Any]) -> list[str]:
+    """Return the words of the job's command; a script goes with the job, as a file."""
+    words = list(request.words)
+    if request.script:
+        system["files"] = {"slurm_script": {"mode": 0o100700, "data": request.script, "encoding": "utf-8"}}
+        words = [*_warner(request, system), "{{tmpdir}}/slurm_script", *words]
+    return ["flux", "broker", *words] if request.is_instance else words
+
+
+def _warner(request: Request, system: Mapping[str, Any]) -> list[str]:
+    """Return the words before a script that gets a signal before its time limit. Raises SlurmError."""
+    if "signal" not in request.given:
+        return []
+    whom, number, seconds = signal_of(request.given["signal"])
+    limit = system["duration"]
+    if not limit:
+        return []
+    home = system["environment"].get("MINICLUSTER_HOME", "")
+    program = f"{home}/minicluster/slurm_signal.sh"
+    return ["/bin/sh", program, str(max(0, int(limit - seconds))), str(number), whom]
+
+
+def _user(request: Request, task: Mapping[str, int]) -> dict[str, Any]:
+    """Return the attributes of ours: slurm.lua and the commands read them."""
+    given, layout = request.given, request.layout
+    slurm: dict[str, Any] = {"command": request.command, "tasks": layout.tasks, "cpus": layout.cpus, **task}
+    for name in ("partition", "comment"):
+        if given.get(name):
+            slurm[name] = given[name]
+    user: dict[str, Any] = {"slurm": slurm}
+    if "requeue" in given or "no-requeue" in given:
+        user["minicluster"] = {"requeue": int("requeue" in given)}
+    return user
+
+
+def _of_task(task: Mapping[str, int]) -> dict[str, str]:
+    """Return the variables of a task of an array."""
+    if "index" not in task:
+        return {}
+    names = {
+        "SLURM_ARRAY_JOB_ID": "array",
+        "SLURM_ARRAY_TASK_ID": "index",
+        "SLURM_ARRAY_TASK_COUNT": "count",
+        "SLURM_ARRAY_TASK_MIN": "least",
+        "SLURM_ARRAY_TASK_MAX": "most",
+        "SLURM_ARRAY_TASK_STEP": "step",
+    }
+    return {name: str(task[key]) for name, key in names.items() if key in task}
+
+
+def _dependencies(request: Request) -> list[Mapping[str, str]]:
+    dependencies = list(request.dependencies)
+    if "begin" in request.given:
+        at = moment_of(request.given["begin"], request.facts.now)
+        dependencies.append({"scheme": "begin-time", "value": str(at)})
+    return dependencies
+
+
+def urgency_of(given: Mapping[str, str]) -> int:
+    """Return the urgency of a job. Raises SlurmError."""
+    if "hold" in given:
+        return URGENCIES["hold"]
+    text = given.get("nice", "0") or "100"
+    if not re.fullmatch(r"-?\d+", text):
+        raise SlurmError(f"--nice={text}: Invalid numeric value: give a number")
+    # Slurm has 2^31 steps, Flux 15 on either side
+    nice = int(text)
+    return max(1, min(URGENCIES["top"], URGENCIES["release"] - (nice > 0) + (nice < 0) - int(nice / 100)))

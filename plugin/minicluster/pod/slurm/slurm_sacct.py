@@ -1,0 +1,96 @@
+"""sacct: the jobs that have ended too, also those whose records Flux has given up (history.py).
+
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, Mapping, Sequence
+
+from history import History, folder
+from slurm_fields import SACCT_FIELDS
+from slurm_flux import all_jobs, cluster_name, ids_of, newest, open_flux, user_name
+from slurm_format import apart, by_names, lines, parsable
+from slurm_jobs import Job, job_of
+from slurm_parse import read_words
+from slurm_squeue import as_json, select, states_of
+from slurm_tables import OPTIONS_OF
+from slurm_words import moment_of
+
+SACCT_COLUMNS = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
+SACCT_BRIEF = "JobID,State,ExitCode"
+SACCT_LONG = "JobID,JobName,Partition,AllocCPUS,Elapsed,State,ExitCode,NNodes,NodeList,Submit,Start,End,Timelimit"
+_RECORDED_STATES = {"NEW": 1, "DEPEND": 2, "PRIORITY": 4, "SCHED": 8, "RUN": 16, "CLEANUP": 32, "INACTIVE": 64}
+_RECORDED_RESULTS = {"COMPLETED": 1, "FAILED": 2, "CANCELED": 4, "TIMEOUT": 8}
+
+
+def sacct(words: Sequence[str]) -> int:
+    """Print the jobs. Raises SlurmError, OSError."""
+    options, rest = read_words(OPTIONS_OF["sacct"], words)
+    if rest and "jobs" not in options:
+        options = {**options, "jobs": ",".join(rest)}
+    if "helpformat" in options:
+        print(*(field.header for field in SACCT_FIELDS.values()), sep="\n")
+        return 0
+    jobs = _jobs(open_flux(), options)
+    if "json" in options:
+        print(json.dumps({"jobs": [as_json(job) for job in jobs], "warnings": [], "errors": []}, indent=1))
+        return 0
+    default = SACCT_BRIEF if "brief" in options else SACCT_LONG if "long" in options else SACCT_COLUMNS
+    columns = by_names(
+        options.get("format") or os.environ.get("SACCT_FORMAT") or default, SACCT_FIELDS, "--format", "%"
+    )
+    header = "noheader" not in options
+    if "parsable" in options or "parsable2" in options:
+        between = options.get("delimiter", "|")
+        table = list(parsable(columns, jobs, header, "parsable2" not in options, between))
+    else:
+        table = [f"{line} " for line in lines(apart(columns), jobs, header, "+")]
+        if header:
+            table.insert(1, "".join("-" * c.width if c.field else " " for c in apart(columns)) + " ")
+    for line in table:
+        print(line)
+    return 0
+
+
+def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
+    jobs = all_jobs(handle)
+    known = {job.flux for job in jobs}
+    jobs = sorted([job for job in _earlier() if job.flux not in known] + jobs, key=lambda job: job.flux)
+    jobs = jobs if "duplicates" in options else newest(jobs)
+    wanted = ids_of([options["jobs"]]) if options.get("jobs") else []
+    # Slurm prints nothing about an id that it doesn't know
+    jobs = [job for job in jobs if not wanted or any(one.has(job) for one in wanted)]
+    now = time.time()
+    states = states_of(options.get("state", ""))
+    jobs = [job for job in jobs if not states or job.state in states]
+    begin = moment_of(options.get("starttime", "now" if states else "today"), now, "--starttime")
+    end = moment_of(options.get("endtime", "now"), now, "--endtime")
+    if not wanted or "starttime" in options:
+        jobs = [job for job in jobs if (job.ended or now) >= begin and job.submitted <= end]
+    users = options.get("uid", options.get("user", ""))
+    if not users and "allusers" not in options and not wanted:
+        users = user_name(os.getuid())
+    return select(jobs, {**options, "user": "" if "allusers" in options else users})
+
+
+def _earlier() -> list[Job]:
+    """Return the jobs of the records beside Flux's state."""
+    jobs = []
+    for _, text in History(folder()):
+        record: dict[str, Any] = json.loads(text)
+        user = record.get("user") or {}
+        entry = {
+            **record,
+            "id": record["number"],
+            "state": _RECORDED_STATES.get(record["state"], 64),
+            "result": _RECORDED_RESULTS.get(record.get("result") or "", 0),
+            "waitstatus": (record.get("exit_code") or 0) << 8,
+            "nodelist": record.get("nodes"),
+            "annotations": {"user": {"slurm": user.get("slurm") or {}}},
+        }
+        jobs.append(job_of(entry, user_name(os.getuid()), record.get("queue") or cluster_name()))
+    return jobs
