@@ -22,9 +22,10 @@ MANY = 25
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Give each module of these tests, or each group, to one worker, and leave a worker of four to other tests.
+    """Give each module of these tests, or each group, to one worker, and leave half of the workers to other tests.
 
-    These mostly wait for controllers. So tests that compute run beside them all the time, and fewer clusters start.
+    These mostly wait for controllers, so tests that compute run beside them all the time. And each cluster costs, to
+    start and while it waits, as much as ten tests.
     """
     workers: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     units: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -32,7 +33,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.
         if item.path.parent == Path(__file__).parent:
             group = item.get_closest_marker("xdist_group")
             units[group.args[0] if group else item.path.name].append(item)
-    loads = [(0, f"cluster {number}") for number in range(workers - workers // 4)]
+    loads = [(0, f"cluster {number}") for number in range(max(1, workers // 2))]
     for tests in sorted(units.values(), key=len, reverse=True):
         load, name = heapq.heappop(loads)
         for test in tests:

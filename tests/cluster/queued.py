@@ -57,6 +57,8 @@ def why(release: Release, monkeypatch: pytest.MonkeyPatch, index: int) -> str:
 
 
 def _take_snapshot(release: Release, monkeypatch: pytest.MonkeyPatch, minutes: float = 0) -> StatusSnapshot:
+    assert isinstance(release.cluster, QuickCluster)
+    release.cluster.answer_reads(monkeypatch)
     for name in ("PATH", "KUBECONFIG"):
         monkeypatch.setenv(name, release.cluster.env[name])
     return take_snapshot(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from failures import FAILURES, NAME, matches
+from quick import QuickCluster
 from support import front_door
 
 from tools.clients import run, until
@@ -25,11 +26,13 @@ Tell = Callable[[], str]
 
 
 @pytest.fixture
-def tell(demo: Release) -> Tell:
+def tell(demo: Release, cluster: QuickCluster, monkeypatch: pytest.MonkeyPatch) -> Tell:
     """Returns the state, and why, as `minicluster status` says them, or its error."""
 
+    # it is asked again and again
+    cluster.answer_reads(monkeypatch)
+
     def told() -> str:
-        # in this process: it is asked again and again
         words = ["status", NAME, "-n", demo.namespace, "-o", "json"]
         done = CliRunner().invoke(front_door, words, env=demo.helm.environment)
         if done.exit_code:

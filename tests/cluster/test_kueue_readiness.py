@@ -27,7 +27,8 @@ pytestmark = [
 POOL = "example.com/pool"
 #: Room for one pod, and the agent
 SIZE = {"cpu": "1500m", "memory": "8Gi", "pods": "9"}
-AGAIN = {"timestamp": "Eviction", "backoffBaseSeconds": 5, "backoffMaxSeconds": 5}
+#: Until then an eviction is told: longer than a pause between two looks on a busy machine
+AGAIN = {"timestamp": "Eviction", "backoffBaseSeconds": 30, "backoffMaxSeconds": 30}
 #: Kueue's limits, longer than a busy machine needs for what a test does until then
 HURRIED = {"timeout": "25s", "recoveryTimeout": "15s", "requeuingStrategy": AGAIN}
 NO_RECOVERY = HURRIED | {"recoveryTimeout": "0s"}

@@ -9,11 +9,12 @@ import pytest
 from hook_pods import playing
 from minicluster.release.helm import version
 from quick import QuickCluster
+from simulated import new_namespace
 from support import chart_of_others
 
 from tools.clients import until
 from tools.releases import Release
-from tools.tenant import Tenant
+from tools.tenant import PLAIN, Tenant
 
 pytestmark = pytest.mark.without(*Tenant._fields, why="what the cluster adds is the tests' own")
 
@@ -39,10 +40,14 @@ VALUES: dict[str, Any] = {
 FAILS = [{"name": "db", "image": "busybox", "command": "a", "resources": {"requests": {"cpu": 10_000}}}]
 
 
-@pytest.fixture(autouse=True)
-def policy(cluster: QuickCluster, namespace: str) -> Iterator[None]:
-    """Let a policy add to each new Job of the namespace."""
-    name = f"add-{namespace}"
+#: The label of a namespace in which the policy acts
+MARK = "mutated"
+
+
+@pytest.fixture(scope="module")
+def policy(cluster: QuickCluster) -> Iterator[None]:
+    """Let a policy add to each new Job of a namespace with the mark."""
+    name, namespace = "add", new_namespace(cluster, PLAIN, **{MARK: "true"})
     patches = ", ".join(f'JSONPatch{{op: "add", path: "{path}", value: {value}}}' for path, value in ADDED.items())
     about = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
     rule = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
@@ -52,7 +57,7 @@ def policy(cluster: QuickCluster, namespace: str) -> Iterator[None]:
             "kind": "MutatingAdmissionPolicy",
             "spec": {
                 "matchConstraints": {
-                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                    "namespaceSelector": {"matchLabels": {MARK: "true"}},
                     "resourceRules": [rule],
                 },
                 "failurePolicy": "Fail",
@@ -72,6 +77,15 @@ def policy(cluster: QuickCluster, namespace: str) -> Iterator[None]:
     yield
     for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
         cluster.kubectl("delete", kind, name)
+
+
+@pytest.fixture
+def namespace(cluster: QuickCluster, policy: None) -> Iterator[str]:
+    """Make a namespace in which the policy acts."""
+    assert policy is None
+    name = new_namespace(cluster, PLAIN, **{MARK: "true"})
+    yield name
+    cluster.empty(name)
 
 
 def template(release: Release, name: str = "mc") -> dict[str, Any]:

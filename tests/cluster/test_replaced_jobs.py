@@ -14,6 +14,7 @@ from minicluster.lifecycle import replace as replacing
 from minicluster.lifecycle.replace import ReplaceOptions, replace
 from minicluster.lifecycle.settling import HeldQueue
 from minicluster.release import revisions
+from quick import QuickCluster
 from support import BIN, Helm
 
 from tools.releases import Release
@@ -41,9 +42,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def change(connected: Helm, release: Release, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> Replace:
+def change(
+    cluster: QuickCluster, connected: Helm, release: Release, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> Replace:
     """Replaces the Job in this process, by each Helm, and returns what is said."""
     assert asked == []
+    cluster.answer_reads(monkeypatch)
     monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)

@@ -18,6 +18,7 @@ from minicluster.sdk import (
     ReleaseError,
     WaitTimeoutError,
 )
+from quick import QuickCluster
 from simulated import end
 from support import BIN, Helm
 
@@ -34,15 +35,18 @@ def _environment(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def made(release: Release, tmp_path: Path) -> Iterator[tuple[MiniCluster, Release]]:
+def made(
+    cluster: QuickCluster, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[MiniCluster, Release]]:
     """A MiniCluster that the SDK made, and how the tests see it."""
+    cluster.answer_reads(monkeypatch)
     values = {"size": 2, "containers": [{"image": "a", "environment": {"E": "😀"}}]}
     file = tmp_path / "values.json"
     file.write_text('{"maxSize": 4, "interactive": true}')
     options: Any = {"files": [str(file)], "sets": ["maxSize=3"], "wait": True}
     every = tenant.values(values, release.world)
-    with MiniCluster.create(release.name, release.namespace, every, **options) as cluster:
-        yield cluster, release
+    with MiniCluster.create(release.name, release.namespace, every, **options) as mini:
+        yield mini, release
 
 
 def test_the_sdk_creates_scales_and_deletes_a_minicluster(made: tuple[MiniCluster, Release]) -> None:
@@ -137,6 +141,7 @@ def test_the_sdk_waits_for_the_quorum_and_the_exit_code(made: tuple[MiniCluster,
         job.result(60)
     with pytest.raises(EndedError):
         cluster.flux("resource", "list")
+    release.condition("Failed")
     assert cluster.status()["state"] == "Failed"
 
 
