@@ -74,7 +74,7 @@ def test_a_second_sync_changes_nothing(synced: Synced, helm3: Helm, helm4: Helm)
     synced.sync(synced.render(helm4))
     uids = synced.release.running(2)
     before = synced.live()
-    maps = {("ConfigMap", "mc-programs"), ("ConfigMap", "mc-config")}
+    maps = {("ConfigMap", f"mc-{name}") for name in ("programs", "programs-slurm", "config")}
     assert set(before) == {*maps, ("Service", "mc"), ("Job", "mc")}
     for helm in (helm4, helm3):
         synced.sync(synced.render(helm))

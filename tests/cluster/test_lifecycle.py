@@ -19,6 +19,7 @@ def test_install_creates_the_objects_and_starts_the_pods(release: Release) -> No
         ("Job", "mc"),
         ("Service", "mc"),
         ("ConfigMap", "mc-programs"),
+        ("ConfigMap", "mc-programs-slurm"),
         ("ConfigMap", "mc-config"),
         ("Secret", "mc-curve"),
     }
@@ -169,6 +170,7 @@ def test_a_name_that_begins_with_a_digit_installs(release: Release, name: str) -
         ("Job", name),
         ("Service", name),
         ("ConfigMap", "mc-programs"),
+        ("ConfigMap", "mc-programs-slurm"),
         ("ConfigMap", f"{name}-config"),
         ("Secret", f"{name}-curve"),
     }
