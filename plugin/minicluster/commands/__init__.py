@@ -31,12 +31,14 @@ SECTIONS = {
         "delete",
         "list",
     ),
+    "Slurm's commands": ("sbatch", "srun", "salloc", "squeue", "sacct", "sinfo", "scancel", "scontrol"),
     "Larger changes and bursts": ("replace", "burst"),
     "Rendering and GitOps": ("template", "render", "argocd", "keygen", "convert"),
     "Setup and help": ("support", "plugin", "chart"),
 }
-#: The module of each command; that of `list` would hide Python's own
-MODULES = {name: "listing" if name == "list" else name for names in SECTIONS.values() for name in names}
+#: The module of each command, where it is not the command's name: that of `list` would hide Python's own
+MODULES = {name: name for names in SECTIONS.values() for name in names}
+MODULES |= {"list": "listing", **dict.fromkeys(SECTIONS["Slurm's commands"], "slurm")}
 
 
 class Commands(LazyGroup):

@@ -10,7 +10,7 @@ Resolved = tuple[str | None, click.Command | None, list[str]]
 
 
 class LazyGroup(click.Group):
-    """A group with commands in modules of this package, each a function ``command``."""
+    """A group with commands in modules of this package: ``command``, or where there are several, by their names."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **how: Any) -> None:
         super().__init__(*args, **how)
@@ -33,5 +33,6 @@ class LazyGroup(click.Group):
         """Return a command; None when there is none of this name."""
         if name not in self.modules:
             return super().get_command(ctx, name)
-        command: click.Command = import_module(f"{__package__}.{self.modules[name]}").command
+        module = import_module(f"{__package__}.{self.modules[name]}")
+        command: click.Command = getattr(module, "command", None) or getattr(module, name)
         return command

@@ -35,9 +35,9 @@ class Attached(FoundAgain):
         """Return its exit code. Raises CutError, StateError."""
         return self.attach(words)
 
-    def attach(self, words: Sequence[str]) -> int:
-        """Do the same for a command that may follow another one."""
-        is_attach, line, place = words[1] == "attach", words, 0
+    def attach(self, words: Sequence[str], place: int = 0) -> int:
+        """Do the same for a command that may follow another one, and go on with our input from a place on."""
+        is_attach, line = words[1] == "attach", words
         if is_attach:
             self._job = words[-1]
         while True:

@@ -33,10 +33,10 @@ FAILED_CODE = 1
 class FoundAgain:
     """A flux command of ours."""
 
-    def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say) -> None:
+    def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say, stdin: Input | None = None) -> None:
         # apart: Ctrl-C on a terminal must not end our questions to the lead
         self._kubernetes = Kubernetes(kubernetes.context, kubernetes.namespace, is_apart=True)
-        self._lead, self._stdin, self._written, self._say = lead, Input(), Written(), say
+        self._lead, self._stdin, self._written, self._say = lead, stdin or Input(), Written(), say
         self._name, self._again = lead.cluster, Reconnection(self._kubernetes, lead.cluster, say, self._goes_on)
         self._key, self._age = f"key-{uuid.uuid4().hex}", Age()
         self._job = ""  # its id, once it is known

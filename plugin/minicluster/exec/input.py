@@ -1,9 +1,10 @@
-"""Our standard input for a command that may not read all of it, or has to run again and reads it from a place on."""
+"""Standard input, or a file, for a command that may not read all of it, or runs again and reads on from a place."""
 
 import os
 import sys
 import threading
 from contextlib import suppress
+from typing import IO
 
 #: The most bytes of a pipe that are kept
 PIPE_BYTES = 1 << 20
@@ -12,12 +13,15 @@ READ_BYTES = 1 << 16
 
 
 class Input:
-    """Our standard input. The data of a pipe is kept, a file is read again, and a terminal is the command's own."""
+    """An input. The data of a pipe is kept, a file is read again, and a terminal is the command's own."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: IO[bytes] | None = None) -> None:
+        """Take a file; None: our standard input."""
+        self._file = file
+        self._own = file.fileno() if file else 0
         self._begin: int | None = None
         with suppress(OSError):
-            self._begin = os.lseek(0, 0, os.SEEK_CUR)
+            self._begin = os.lseek(self._own, 0, os.SEEK_CUR)
         self.is_fed = self._begin is not None or not sys.stdin.isatty()  #: else a command gets the terminal itself
         self.count = 0  #: of the bytes that were read
         self.place = 0  #: from which the next command gets it
@@ -45,13 +49,13 @@ class Input:
     def read(self, place: int) -> bytes:
         """Return some bytes from a place on, as soon as there are any; none at the end."""
         if self._begin is not None:
-            data = os.pread(0, READ_BYTES, self._begin + place)
+            data = os.pread(self._own, READ_BYTES, self._begin + place)
             self.count = max(self.count, place + len(data))
             return data
         # one reader at a time: what that of a former command still gets is kept for the next
         with self._lock:
             if place == self.count:
-                data = os.read(0, READ_BYTES)
+                data = os.read(self._own, READ_BYTES)
                 self.count += len(data)
                 self._kept = (self._kept + data)[-PIPE_BYTES:]
             return self._kept[place - self.count + len(self._kept) :]

@@ -12,6 +12,7 @@ from minicluster.cluster.lead import Lead, Node, labels_of_lead, read_lead, read
 from minicluster.errors import AbsentError, AccessError, KubernetesError, StatusError
 from minicluster.kube.outage import is_of_outage
 from minicluster.kube.port import KubePort, Object
+from minicluster.render.constants import GROUP_LABEL
 
 NEEDED_RIGHTS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 CHECK = "check KUBECONFIG, --context and --namespace"
@@ -51,6 +52,18 @@ def find(kubernetes: KubePort, name: str) -> LiveCluster:
     if not live:
         raise absent(kubernetes, name, names)
     return live
+
+
+def find_only(kubernetes: KubePort, option: str) -> str:
+    """Return the name of the namespace's one MiniCluster; ``option`` chooses one. Raises StatusError."""
+    with refusals(NEEDED_RIGHTS):
+        jobs = kubernetes.select("jobs", f"{by_name.MADE_BY_CHART},!{GROUP_LABEL}")["items"]
+    names = sorted(job["metadata"]["name"] for job in jobs)
+    if len(names) != 1:
+        known = f"{len(names)} MiniClusters: {', '.join(names)}" if names else "no MiniCluster"
+        way = f"choose one by {option}" if names else f"`minicluster create` makes one; {CHECK}"
+        raise StatusError(f"{kubernetes} has {known}; {way}")
+    return str(names[0])
 
 
 def search(kubernetes: KubePort, name: str) -> tuple[LiveCluster | None, set[str]]:

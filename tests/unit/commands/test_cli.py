@@ -198,7 +198,7 @@ def test_each_module_of_a_command_is_in_one_section() -> None:
     """Also those that are not written yet: one without a section is not there."""
     folder = Path(package.__file__).parent
     written = {path.stem for path in folder.glob("*.py") if "\ndef command(" in path.read_text()} - {"burst_follow"}
-    assert sorted(MODULES.values()) == sorted(written)
+    assert {*MODULES.values()} == written | {"slurm"}
     assert [command.name for command in commands(group, within=False)] == list(MODULES)
 
 

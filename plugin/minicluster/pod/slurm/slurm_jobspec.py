@@ -15,6 +15,8 @@ from slurm_shell import shell_options, signal_of
 from slurm_wanted import Request, constraints_of
 from slurm_words import moment_of, seconds_of
 
+#: The key of a client elsewhere
+CLIENT_VARIABLE = "MINICLUSTER_SLURM_CLIENT"
 #: Urgencies of Flux, by what scontrol calls them
 URGENCIES = {"hold": 0, "uhold": 0, "release": 16, "top": 31}
 
@@ -39,7 +41,7 @@ def jobspec_of(request: Request, environment: Mapping[str, str], task: Mapping[s
         "version": 1,
         "resources": resources,
         "tasks": [{"command": words, "slot": "task", "count": count}],
-        "attributes": {"system": system, "user": _user(request, task)},
+        "attributes": {"system": system, "user": {**_user(request, task), **_client(environment)}},
     }
 
 
@@ -63,6 +65,12 @@ def _warner(request: Request, system: Mapping[str, Any]) -> list[str]:
     home = system["environment"].get("MINICLUSTER_HOME", "")
     program = f"{home}/minicluster/slurm_signal.sh"
     return ["/bin/sh", program, str(max(0, int(limit - seconds))), str(number), whom]
+
+
+def _client(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the attribute by which a client elsewhere finds its jobs after a cut (mine.py)."""
+    key = environment.get(CLIENT_VARIABLE)
+    return {"minicluster-client": key} if key else {}
 
 
 def _user(request: Request, task: Mapping[str, int]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Submission(NamedTuple):
     passed: Sequence[str]  #: a line for each option that is passed over
 
 
-class _Reader:
+class Reader:
     """Reads words by a table, in the way of getopt_long."""
 
     def __init__(self, options: Iterable[Option]) -> None:
@@ -98,7 +98,7 @@ class _Reader:
 
 def read_words(options: Iterable[Option], words: Sequence[str]) -> tuple[Mapping[str, str], Sequence[str]]:
     """Return the options of a command that shows or changes jobs, and its other words. Raises SlurmError."""
-    options_given, rest = _Reader(options).read(words, permute=True)
+    options_given, rest = Reader(options).read(words, permute=True)
     for option, _ in options_given:
         if option.kind == DENIED:
             raise SlurmError(f"{option.shown}: not in a MiniCluster: {option.text}")
@@ -112,7 +112,7 @@ def read_submission(
 
     The script's text is "" where there is none, or where it isn't read yet.
     """
-    reader = _Reader(options_of(command))
+    reader = Reader(options_of(command))
     of_words, rest = reader.read(words)
     options_given = [*_of_lines(reader, script, name), *_of_variables(command, environment), *of_words]
     given: dict[str, str] = {}
@@ -151,7 +151,7 @@ def _of_variables(command: str, environment: Mapping[str, str]) -> Iterable[tupl
             yield option, ""
 
 
-def _of_lines(reader: _Reader, script: str, name: str) -> Iterable[tuple[Option, str]]:
+def _of_lines(reader: Reader, script: str, name: str) -> Iterable[tuple[Option, str]]:
     """Yield the options of a script's `#SBATCH` lines, up to its first command."""
     for number, line in enumerate(script.split("\n"), 1):
         if line.strip() and not line.lstrip().startswith("#"):

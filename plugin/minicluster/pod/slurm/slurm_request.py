@@ -15,6 +15,8 @@ from slurm_flux import all_jobs, chosen, facts_of, ids_of
 from slurm_parse import SlurmError, Submission, check_script, read_submission
 from slurm_wanted import Request, hosts_of, shape_of
 
+#: Says that the script is read from standard input, whatever its name: a client elsewhere has it
+SCRIPT_VARIABLE = "MINICLUSTER_SLURM_SCRIPT"
 #: Slurm's conditions, and Flux's schemes for them (RFC 26)
 _SCHEMES = {"after": "after", "afterany": "afterany", "afterok": "afterok", "afternotok": "afternotok"}
 
@@ -73,8 +75,8 @@ def dependencies_of(handle: Any, text: str) -> list[dict[str, str]]:
 
 def read_script(words: Sequence[str]) -> tuple[str, str]:
     """Return text and name of the script that words name, or of standard input. Raises SlurmError."""
-    if not words:
-        return check_script(sys.stdin.buffer.read()), "standard input"
+    if not words or SCRIPT_VARIABLE in os.environ:
+        return check_script(sys.stdin.buffer.read()), words[0] if words else "standard input"
     path = Path(words[0])
     if "/" not in words[0] and not path.exists():
         # Slurm looks in PATH then
