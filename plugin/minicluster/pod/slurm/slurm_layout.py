@@ -75,10 +75,12 @@ def _gpus(given: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, int]:
     of_task = gpus_of(given["gpus-per-task"])[1] if "gpus-per-task" in given else 0
     total = gpus_of(given["gpus"])[1] if "gpus" in given else 0
     if total and not (of_node or of_task):
-        if total % (nodes or 1) == 0:
-            return total // (nodes or 1), 0
+        if nodes and total % nodes == 0:
+            return total // nodes, 0
         if total % tasks == 0:
             return 0, total // tasks
+        if not nodes:
+            return total, 0
         raise SlurmError(f"--gpus={given['gpus']}: not a multiple of {nodes} nodes: use --gpus-per-node")
     return (0, of_task) if of_task else (of_node, 0)
 

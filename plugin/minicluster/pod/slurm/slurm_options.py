@@ -119,7 +119,7 @@ SUBMIT_OPTIONS: Sequence[Option] = tuple(
         ("network", "", "=", "bar", PASSED, _HINT, "NETWORK"),
         ("nice", "", "?", "bar", NEAR, "an urgency below or above 16"),
         ("no-bell", "", "", "a", PASSED, "no bell rings"),
-        ("no-kill", "k", "?", "ba", DENIED, "a job ends with its node: see --requeue", "NO_KILL"),
+        ("no-kill", "k", "?", "ba", PASSED, "a job ends with its node: see --requeue", "NO_KILL"),
         ("no-requeue", "", "", "b", EXACT, "the job never runs again", "NO_REQUEUE"),
         ("no-shell", "", "", "a", DENIED, "use sbatch, or `flux alloc --bg`"),
         ("nodefile", "F", "=", "ba", EXACT, "the hosts that a file names"),
@@ -187,6 +187,7 @@ SUBMIT_OPTIONS: Sequence[Option] = tuple(
 )
 #: Names by which Slurm knows options too
 OTHER_NAMES: Mapping[str, str] = {
+    "cluster": "clusters",
     "cpu_bind": "cpu-bind",
     "mem_bind": "mem-bind",
     "no-quiet": "quiet",

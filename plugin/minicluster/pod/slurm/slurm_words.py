@@ -94,7 +94,7 @@ class Array(NamedTuple):
 
 def array_of(text: str) -> Array:
     """Return the tasks that --array names. Raises SlurmError."""
-    spec, has_limit, limit = text.strip().partition("%")
+    spec, has_limit, limit = re.sub(r"[\[\]]", "", text.strip()).partition("%")
     indices: list[int] = []
     for part in spec.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part)
