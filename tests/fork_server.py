@@ -1,6 +1,6 @@
-"""The process of forks.py that forks: it has imported the package, and becomes what is asked of it.
+"""The process of forks.py that forks: it has imported a module, whose `main` its forks run.
 
-fork_server.py DESCRIPTOR FOLDER...: of its socket, and where modules are.
+fork_server.py DESCRIPTOR MODULE FOLDER...: of its socket, and where modules are.
 """
 
 import atexit
@@ -12,6 +12,7 @@ import pkgutil
 import socket
 import sys
 import threading
+from types import ModuleType
 from typing import Any
 
 #: Bytes of the longest request
@@ -27,7 +28,7 @@ def _received(given: socket.socket) -> dict[str, Any] | None:
         if not data:
             return None
         request: dict[str, Any] = json.loads(data)
-        for name in (request["module"], *request["needs"]):
+        for name in request["needs"]:
             importlib.import_module(name)
         number, its_number = os.pipe()
         if not (between := os.fork()):
@@ -62,14 +63,17 @@ def _become(request: dict[str, Any]) -> None:
     sys.argv = request["words"]
 
 
-def _import() -> None:
-    """Import what commands import, but for packages that few need."""
-    commands = importlib.import_module("minicluster.commands")
-    for module in pkgutil.iter_modules(commands.__path__, f"{commands.__name__}."):
-        importlib.import_module(module.name)
+def _imported(name: str) -> ModuleType:
+    """Import a module, and with `minicluster` what its commands import, but for packages that few need."""
+    module = importlib.import_module(name)
+    if name == "minicluster.__main__":
+        commands = importlib.import_module("minicluster.commands")
+        for each in pkgutil.iter_modules(commands.__path__, f"{commands.__name__}."):
+            importlib.import_module(each.name)
     # a process of its own copies what it changes, and the collector changes all that it sees
     gc.collect()
     gc.freeze()
+    return module
 
 
 def _end(code: object) -> None:
@@ -81,17 +85,16 @@ def _end(code: object) -> None:
     os._exit(int(code or 0))
 
 
-def _serve(given: socket.socket) -> None:
-    _import()
+def _serve(given: socket.socket, module: ModuleType) -> None:
     if found := _received(given):
         _become(found)
         try:
-            sys.modules[found["module"]].main()
+            module.main()
         except SystemExit as end:
             _end(end.code)
         _end(0)
 
 
 if __name__ == "__main__":
-    sys.path = sys.argv[2:]
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.path = sys.argv[3:]
+    _serve(socket.socket(fileno=int(sys.argv[1])), _imported(sys.argv[2]))

@@ -4,7 +4,6 @@ They do what a new interpreter would do, but for its imports, and for the option
 """
 
 import ctypes
-import functools
 import inspect
 import json
 import os
@@ -32,13 +31,13 @@ SERVER = Path(__file__).with_name("fork_server.py")
 
 
 class Server:
-    """The process that forks."""
+    """The process that forks, and has imported a module."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
         with its:
-            words = [sys.executable, SERVER, str(its.fileno()), *sys.path]
+            words = [sys.executable, SERVER, str(its.fileno()), module, *sys.path]
             self._process = Popen(words, pass_fds=[its.fileno()], start_new_session=True)
 
     def end(self) -> None:
@@ -47,27 +46,26 @@ class Server:
         self._process.wait()
 
 
-@functools.cache
-def server() -> Server:
-    """Return the one of this process."""
-    return Server()
+SERVERS: dict[str, Server] = {}
 
 
 def end() -> None:
-    """End the server, if there is one."""
-    if server.cache_info().currsize:
-        server().end()
-        server.cache_clear()
+    """End all servers."""
+    while SERVERS:
+        SERVERS.popitem()[1].end()
 
 
-def _adopted(request: Mapping[str, Any], descriptors: Sequence[int]) -> int:
+def _adopted(module: str, request: Mapping[str, Any], descriptors: Sequence[int]) -> int:
     """Have a process forked, and become its parent, as of one that we had started."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     with ASKING:
+        if module not in SERVERS:
+            SERVERS[module] = Server(module)
+        given = SERVERS[module].socket
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         try:
-            socket.send_fds(server().socket, [json.dumps(request).encode()], descriptors)
-            return int(server().socket.recv(LONGEST))
+            socket.send_fds(given, [json.dumps(request).encode()], descriptors)
+            return int(given.recv(LONGEST))
         finally:
             prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
@@ -103,7 +101,6 @@ class Forked(subprocess.Popen[Any]):
         its = [number if pipe == -1 else pipe for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
         kept = {number: own for number, own in enumerate(its) if number not in self._closed}
         request = {
-            "module": self._module,
             "needs": self._needs,
             "words": list(map(str, given["args"])),
             "numbers": list(kept),
@@ -111,7 +108,7 @@ class Forked(subprocess.Popen[Any]):
             "environment": dict(os.environ if given["env"] is None else given["env"]),
             "session": given["start_new_session"],
         }
-        self.pid = _adopted(request, list(kept.values()))
+        self.pid = _adopted(self._module, request, list(kept.values()))
         self._child_created = True
         self._close_pipe_fds(*pipes)
 

@@ -311,7 +311,7 @@ def test_the_secret_of_a_burst_has_its_name_and_labels() -> None:
     }
 
 
-SIZES = st.integers(1, 300)
+SIZES = st.integers(1, 110)
 
 
 @st.composite
@@ -323,7 +323,7 @@ def roots(draw: st.DrawFn) -> dict[str, Any]:
             st.fixed_dictionaries({}, optional={"size": SIZES, "cores": SIZES, "gpus": SIZES}), min_size=1, max_size=5
         )
     )
-    max_size = draw(st.none() | st.integers(size, 400))
+    max_size = draw(st.none() | st.integers(size, 150))
     fields = {"size": SIZES, "gpus": st.integers(0, 9), "properties": st.lists(st.sampled_from("xy"))}
     group = st.fixed_dictionaries({"name": st.sampled_from("abc"), "cores": SIZES}, optional=fields)
     groups = draw(st.lists(group, max_size=2, unique_by=lambda one: one["name"]))
@@ -341,7 +341,7 @@ def names(entries: list[dict[str, str]]) -> list[str]:
     return [host for entry in entries for host in hostlist.expand(entry["host"])]
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(roots(), st.data())
 def test_root_and_burst_have_the_same_host_table(values: dict[str, Any], data: st.DataObject) -> None:
     root = root_of(values)

@@ -292,10 +292,15 @@ MOMENTS = [
 ]
 
 
+RUN = ["run", "--name", "Bad_Name", "--", "a"]
+
+
 @pytest.mark.parametrize(
-    "words", [["run", "--name", "Bad_Name", "--", "a"], ["replace", "--help"]], ids=["run", "replace"]
+    ("words", "moment"),
+    # all commands begin in the same way
+    [*((RUN, moment) for moment in MOMENTS), (["replace", "--help"], MOMENTS[-1])],
+    ids=lambda x: x if isinstance(x, str) else x[0],
 )
-@pytest.mark.parametrize("moment", MOMENTS)
 def test_ctrl_c_at_any_moment_gives_130(folder: Path, words: list[str], moment: str) -> None:
     (folder / "sitecustomize.py").write_text(
         "import atexit, os, sys\n"
