@@ -107,7 +107,7 @@ class SlurmCommand(click.Command):
 
     def collect_usage_pieces(self, _ctx: click.Context) -> list[str]:
         """Return the usage."""
-        return ["[-M NAME] [--namespace NAMESPACE] [--context CONTEXT]", "[SLURM'S OPTIONS AND WORDS]..."]
+        return ["[-M NAME] [--namespace NAMESPACE] [--context CONTEXT]", "[OPTION-OR-WORD]..."]
 
 
 def _command(name: str) -> click.Command:

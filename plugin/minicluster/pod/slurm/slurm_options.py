@@ -45,7 +45,7 @@ SUBMIT_OPTIONS: Sequence[Option] = tuple(
     for row in (
         ("account", "A", "=", "bar", PASSED, _ALLOCATED, "ACCOUNT"),
         ("acctg-freq", "", "=", "bar", PASSED, "nothing is sampled", "ACCTG_FREQ"),
-        ("array", "a", "=", "b", EXACT, "a job for each index; `%LIMIT`: see below", "ARRAY_INX"),
+        ("array", "a", "=", "b", EXACT, "a job for each index; of `%LIMIT` never more at once", "ARRAY_INX"),
         ("batch", "", "=", "b", DENIED, _PLACE),
         ("bb", "", "=", "bar", DENIED, "there is no burst buffer"),
         ("bbf", "", "=", "bar", DENIED, "there is no burst buffer"),
