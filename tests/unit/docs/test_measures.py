@@ -43,3 +43,10 @@ def test_no_file_of_helpers_of_the_chart_has_more_than_130_lines() -> None:
     helpers = {path.name: len(path.read_text().splitlines()) for path in (CHART / "templates").rglob("*.tpl")}
     assert len(helpers) > 15
     assert {name: count for name, count in helpers.items() if count > 130} == {}
+
+
+def test_each_file_of_tests_has_a_name_of_its_own() -> None:
+    """Pytest imports them by their names alone."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(names) > 300
+    assert {name for name in names if names.count(name) > 1} == set()

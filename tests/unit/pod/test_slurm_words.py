@@ -82,7 +82,7 @@ def test_a_job_may_begin_at_any_of_slurms_moments(text: str, at: datetime.dateti
         (lambda: gpus_of("gpu:a:b:1"), "gpu:a:b:1: Invalid generic resource (gres) specification: give gpu:N"),
         (lambda: moment_of("soon", 0.0), "--begin=soon: Invalid time: give YYYY-MM-DDTHH:MM[:SS], HH:MM or now+N"),
     ],
-    ids=str,
+    ids=lambda value: "call" if callable(value) else value,
 )  # fmt: skip
 def test_a_wrong_word_is_refused_in_one_line(call: object, problem: str) -> None:
     with pytest.raises(SlurmError) as refused:
