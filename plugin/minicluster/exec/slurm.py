@@ -16,8 +16,8 @@ from minicluster.kube.kubectl import Kubernetes
 
 #: Runs a command of Slurm, which an older version of the chart hasn't
 FIND = (
-    """[ -x "$0" ] || { echo "${0##*/}: the pods have no Slurm commands, as an older chart made them:"""
-    """"' `minicluster replace` makes them anew' >&2; exit 127; }; "$0" "$@\""""
+    '[ -x "$0" ] || { echo "${0##*/}: the pods have no Slurm commands, as an older chart made them: '
+    'minicluster replace makes them anew" >&2; exit 127; }; "$0" "$@"'
 )
 #: The same for what submits: no kill of the lead loses an id that is shown then
 SAVE = '; code=$?; "${0%/*/*}/bin/flux" kvs put --sync minicluster.saved=1 >/dev/null 2>&1; exit $code'

@@ -78,7 +78,7 @@ def test_other_commands_have_our_streams_and_exit_code(kubectl: Kubectl) -> None
 
 def test_pods_of_an_older_chart_are_named(kubectl: Kubectl) -> None:
     done = kubectl.run("sinfo", "-M", "mini")
-    way = "the pods have no Slurm commands, as an older chart made them: `minicluster replace` makes them anew"
+    way = "the pods have no Slurm commands, as an older chart made them: minicluster replace makes them anew"
     assert (done.code, done.out, done.err) == (127, "", f"sinfo: {way}\n")
 
 

@@ -58,7 +58,7 @@ SUBMIT_OPTIONS: Sequence[Option] = tuple(
         ("comment", "", "=", "bar", EXACT, "kept with the job"),
         ("compress", "", "?", "r", PASSED, _HINT),
         ("constraint", "C", "=", "bar", NEAR, "properties of nodes, joined by `&` alone", "CONSTRAINT"),
-        ("container", "", "=", "bar", DENIED, "a pod has one image: choose another with `minicluster create --image`"),
+        ("container", "", "=", "bar", DENIED, "a pod has one image, that of the MiniCluster"),
         ("container-id", "", "=", "bar", DENIED, "a pod has one image"),
         ("contiguous", "", "", "bar", PASSED, _HINT),
         ("core-spec", "S", "=", "bar", PASSED, "the pod's requests keep cores for the system", "CORE_SPEC"),

@@ -8,8 +8,12 @@ shift 3
 
 warn() {
   # a Flux of the job's own has taken a part of them
-  late=$(($(date +%s) - ${SLURM_JOB_START_TIME:-$(date +%s)}))
-  [ "$late" -ge "$seconds" ] || sleep $((seconds - late))
+  at=$((${SLURM_JOB_START_TIME:-$(date +%s)} + seconds))
+  # this process has the script's descriptors, and Flux waits until all are closed: it must not outlive the script
+  while [ "$(date +%s)" -lt "$at" ]; do
+    kill -0 $$ || exit 0
+    sleep 1
+  done
   case $whom in
   script) kill "-$signal" $$ ;;
   steps)
@@ -22,6 +26,5 @@ warn() {
   esac
 }
 
-# the guard ends it if the job ends before
 warn </dev/null >/dev/null 2>&1 &
 exec "$@"
