@@ -129,13 +129,13 @@ def between_rooms() -> list[tuple[str, str]]:
 
 
 FIGURES = (
-    Figure("statements of the package", statements, 21490),
-    Figure("files of the package", files, 349),
+    Figure("statements of the package", statements, 21551),
+    Figure("files of the package", files, 350),
     Figure("arrows between rooms", arrows, 123),
     Figure("doors of rooms", doors, 104),
     Figure("named templates of the chart", defines, 145),
     Figure("lines of tests with code", lines_of_tests, 52000),
-    Figure("asserts of the package", asserts, 20, is_least=True),
+    Figure("asserts of the package", asserts, 22, is_least=True),
 )
 
 

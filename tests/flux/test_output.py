@@ -42,10 +42,20 @@ flux cancel $never
 ends $never
 printed never $never
 printed never-follows $never follow
-file=$(submit --output=to.txt sh -c 'echo kept; echo err >&2')
+file=$(submit --output=to.txt echo kept)
 ends $file
 printed file $file
 printed file-follows $file follow
+printf 'stays' >'a "file" $x'
+writes=$(submit --output='a "file" $x' sh -c 'echo begun; until [ -e on ]; do sleep 0.1; done; echo done')
+flux job wait-event -t 60 -p guest.output $writes redirect >/dev/null
+printed writing $writes
+printed file-grows $writes follow &
+until grep -q begun file-grows.out 2>/dev/null; do sleep 0.1; done
+touch on
+wait
+rm 'a "file" $x'
+printed removed $writes
 apart=$(submit --output=out.txt --error=/dev/null echo kept)
 ends $apart
 printed apart $apart
@@ -57,7 +67,7 @@ printf '{"id": "%s", "number": %s, "name": "lmp", "result": "FAILED", "exit_code
   $both $(flux job id --to=dec $both) >config/run/history/jobs.jsonl
 printed forgotten $both
 printed gone $runs
-echo "$both $runs $held $never $file $apart"
+echo "$both $runs $held $never $file $writes $apart"
 """
 
 
@@ -86,7 +96,7 @@ def ran(flux_path: Path, tmp_path: Path) -> tuple[Path, list[str]]:
 
 
 def test_what_a_job_has_printed_is_printed_in_each_of_its_states(ran: tuple[Path, list[str]]) -> None:
-    folder, (both, runs, held, never, file, apart) = ran
+    folder, (both, runs, held, never, file, writes, apart) = ran
 
     def of(name: str) -> tuple[int, bytes, str]:
         code, out, err = ((folder / f"{name}.{end}").read_bytes() for end in ("code", "out", "err"))
@@ -104,11 +114,16 @@ def test_what_a_job_has_printed_is_printed_in_each_of_its_states(ran: tuple[Path
     assert of("never") == of("never-follows") == (0, b"", says(f"job {never} never ran"))
     (host,) = {line.split()[-1] for line in of("file")[2].splitlines()}
     there = says(f"the output of job {file} goes to the file {folder}/to.txt of {host}")
-    assert of("file") == of("file-follows") == (0, b"", there)
+    assert of("file") == of("file-follows") == (0, b"kept\n", there)
+    there = says(f'the output of job {writes} goes to the file {folder}/a "file" $x of {host}')
+    assert of("writing") == (0, b"begun\n", there)
+    assert of("file-grows") == (0, b"begun\ndone\n", there)
+    gone = says(f'it can\'t be read there, or is gone: {folder}/a "file" $x')
+    assert of("removed") == (1, b"", f"{there}{gone}")
     told = [
         says(f"the output of job {apart} goes to the file {at} of {host}") for at in (folder / "out.txt", "/dev/null")
     ]
-    assert of("apart") == (0, b"", "".join(told))
+    assert of("apart") == (0, b"kept\n", "".join(told))
     none = "`minicluster jobs demo` lists them"
     assert of("unknown") == (1, b"", says(f"demo has no job f234: {none}"))
     assert of("nonsense") == (1, b"", says(f"'no-id' is not a job's id: {none}"))

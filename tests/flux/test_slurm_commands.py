@@ -107,6 +107,7 @@ def test_jobs_are_held_released_depended_on_and_cancelled(sh: Sh) -> None:
     assert sh("squeue -h -S i -o '%i %t %r'") == shown
     sh(f"scontrol release {first}")
     until(lambda: sh("squeue -h -t R -o %i") == f"{second}\n")
+    assert sh(f"sbatch -W -d after:{second} --wrap true 2>&1 >/dev/null") == ""
     sh(f"scancel -n third; scancel {second}.batch")
     until(lambda: sh("squeue -h") == "")
     assert sh(f"sacct -n -P -o jobid,state,exitcode -j {second},{third}") == (

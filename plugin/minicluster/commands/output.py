@@ -20,7 +20,7 @@ def command(name: str, job: str, namespace: str, context: str, follow: bool, no_
 
     Its standard output goes to standard output, and its standard error to standard error. JOB is the id of the job, as
     `minicluster jobs` and Flux show it, or its number. The job may wait, run or have ended; Ctrl-C does not end it. If
-    its output goes to files, a line says to which.
+    its output goes to files, a line says to which, and they are printed.
 
     The exit code is 0 when the output was printed, however the job ended. It is 1 if there is no such job, or Flux has
     forgotten its output.

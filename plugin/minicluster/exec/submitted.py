@@ -3,8 +3,10 @@
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from minicluster.cluster.lead import Lead
 from minicluster.cluster.wake import is_asleep, was_woken
 from minicluster.console.plurals import counted
 from minicluster.console.signals import handle_signals
@@ -41,6 +43,15 @@ def run_flux(kubernetes: Kubernetes, name: str, words: Sequence[str], say: Say, 
     With ``waits`` it waits for a MiniCluster that starts or sleeps.
     """
     lead = find_ready_lead(kubernetes, name, say, waits=waits)
+    code = _run(kubernetes, lead, words, say)
+    is_unread = code and words[0] == "batch" and not _option_names(words).intersection(SHOWING_OPTIONS)
+    for script in [word for word in words[1:] if Path(word).is_file()] if is_unread else []:
+        way = f"`minicluster flux {name} -- batch OPTIONS <FILE` sends a file from here"
+        say(f"{script} was looked for on the lead: {way}")
+    return code
+
+
+def _run(kubernetes: Kubernetes, lead: Lead, words: Sequence[str], say: Say) -> int:
     if words[0] in FOLLOWING:
         return _Following(kubernetes, lead, say).run(words)
     if words[0] in SUBMITTING:
@@ -133,7 +144,7 @@ class _Submitting(Attached):
 
     def run(self, words: Sequence[str]) -> int:
         """Return the exit code. Raises CutError, StateError."""
-        options = {word.partition("=")[0] for word in words}
+        options = _option_names(words)
         is_held = not options.intersection(SHOWING_OPTIONS)
         while True:
             try:
@@ -174,6 +185,10 @@ class _Submitting(Attached):
         self._written.again()
         sys.stdout.buffer.write(self._written.new(0, "".join(f"{name}\n" for name in ids).encode()))
         sys.stdout.buffer.flush()
+
+
+def _option_names(words: Sequence[str]) -> set[str]:
+    return {word.partition("=")[0] for word in words}
 
 
 def _may_run_twice(words: Sequence[str]) -> bool:

@@ -30,7 +30,7 @@ from minicluster.pod import without_comments
             "observe",
             ["history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"],
         ),
-        ("printed", ["history", "output_events"]),
+        ("printed", ["history", "output_events", "output_files"]),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports
         (
             "remote",

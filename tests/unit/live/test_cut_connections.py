@@ -24,7 +24,7 @@ esac
 case $1 in
 run | job) prints ;;
 submit) [ ! -e slow ] || sleep 0.5; exit 4 ;;
-batch) echo f1; touch printed; until [ -e go ]; do sleep 0.02; done ;;
+batch) case $* in *here.sh) exit 1 ;; esac; echo f1; touch printed; until [ -e go ]; do sleep 0.02; done ;;
 python)
   read -r program
   case $* in
@@ -99,6 +99,14 @@ def test_a_command_that_follows_a_job_goes_on_with_the_one_that_runs_it_again(
     assert cut(kubectl, "flux", "mini", "--", "job", *words.split(), job=found) == Done(3, "a\nb\nc\n", "err\n")
     asked = (kubectl.folder / "words").read_text().splitlines()
     assert [line for line in asked if line.startswith("job")] == [f"job {words}", f"job {again}"]
+
+
+def test_a_script_that_is_here_alone_is_said_to_be_looked_for_on_the_lead(kubectl: Kubectl) -> None:
+    script = kubectl.folder / "here.sh"
+    script.touch()
+    way = "`minicluster flux mini -- batch OPTIONS <FILE` sends a file from here"
+    told = f"minicluster: {script} was looked for on the lead: {way}\n"
+    assert kubectl.run("flux", "mini", "--", "batch", "-N2", str(script)) == Done(1, "", told)
 
 
 @pytest.mark.parametrize(("option", "again"), [("--watch", "job attach --read-only f1"), ("--wait", "job status f1")])

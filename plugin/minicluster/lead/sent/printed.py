@@ -1,7 +1,8 @@
 """printed.py NAME JOB [follow]: prints what a job of the MiniCluster NAME has printed; with ``follow`` until its end.
 
-JOB is an id in any of Flux's forms. Each stream goes to its own. A line says to which file output goes instead, and
-that a job has not begun. Ends with 1 and a line if there is no such job, or no output of it any more.
+JOB is an id in any of Flux's forms. Each stream goes to its own. If output goes to a file, a line says to which, and
+what is in it follows. A line says that a job has not begun. Ends with 1 and a line if there is no such job, or no
+output of it any more.
 Given to `flux python -c` by commands/output.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -13,7 +14,7 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Iterator
+from typing import IO, Any, Iterator
 
 import flux
 from flux import constants
@@ -23,30 +24,45 @@ from flux.job._wrapper import _RAW
 from flux.job.event import JobEventWatchFuture
 from history import History, folder
 from output_events import OUTPUT_KEY, Event, data_of, events, lookup
+from output_files import OutputFile, first_rank
 
 
 class Printer:
     """Prints the output of a job."""
 
-    def __init__(self, handle: Any, job: Any) -> None:
-        self.handle, self.job, self.told = handle, job, set()  # type: ignore[var-annotated]
+    def __init__(self, handle: Any, job: Any, follow: bool) -> None:
+        self.handle, self.job, self.follow = handle, job, follow
+        self.files = {}  # type: dict[str, OutputFile]
 
     def print(self, event: Event) -> None:
         """Print what an event of the output has. Raises OSError."""
         context = event.get("context", {})
-        if event["name"] == "redirect" and context["path"] not in self.told:
-            self.told.add(context["path"])
-            say(f"the output of job {self.job.f58plain} goes to {self._place(context['path'])}")
+        if event["name"] == "redirect" and context["path"] not in self.files:
+            self._open(context["path"], context["stream"])
         for stream, data in data_of(event["name"], context):
-            file = (sys.stdout if stream == "stdout" else sys.stderr).buffer
+            file = _stream(stream)
             file.write(data)
             file.flush()
 
-    def _place(self, path: str) -> str:
-        """Return where a file is. Raises OSError."""
+    def _open(self, path: str, stream: str) -> None:
+        """Say where a file is, and print what is in it. Raises OSError."""
         cwd = json.loads(lookup(self.handle, self.job, "jobspec"))["attributes"]["system"].get("cwd", "/")
-        hosts = Hostlist(json.loads(lookup(self.handle, self.job, "R"))["execution"]["nodelist"])
-        return f"the file {Path(cwd, path)} of {hosts[0]}"
+        resources = json.loads(lookup(self.handle, self.job, "R"))
+        host = Hostlist(resources["execution"]["nodelist"])[0]
+        place = str(Path(cwd, path))
+        say(f"the output of job {self.job.f58plain} goes to the file {place} of {host}")
+        self.files[path] = file = OutputFile(first_rank(resources), place, _stream(stream))
+        if self.follow:
+            file.follow()
+
+    def finish(self) -> str:
+        """Print the rest of the files; return which can't be read, or ""."""
+        lost = [file.path for file in self.files.values() if not file.finish()]
+        return f"it can't be read there, or is gone: {', '.join(lost)}" if lost else ""
+
+
+def _stream(name: str) -> IO[bytes]:
+    return (sys.stdout if name == "stdout" else sys.stderr).buffer
 
 
 def forgotten(name: str, job: Any) -> str:
@@ -78,10 +94,10 @@ def show(handle: Any, name: str, job: Any, follow: bool) -> str:
         told = told_of(handle, job)
     except FileNotFoundError:
         return forgotten(name, job)
-    printer, has_begun = Printer(handle, job), False
+    live = follow and "clean" not in told
+    printer, has_begun = Printer(handle, job, live), False
     # of a job that has not begun there is nothing
     with suppress(FileNotFoundError):
-        live = follow and "clean" not in told
         for event in watched(handle, job) if live else events(lookup(handle, job, OUTPUT_KEY)):
             printer.print(event)
             has_begun = True
@@ -89,7 +105,7 @@ def show(handle: Any, name: str, job: Any, follow: bool) -> str:
         told = told_of(handle, job)
         if "start" not in told:
             say(f"job {job.f58plain} never ran" if "clean" in told else f"job {job.f58plain} has not begun yet")
-    return ""
+    return printer.finish()
 
 
 def say(text: str) -> None:

@@ -17,8 +17,8 @@ from slurm_wanted import Request, hosts_of, shape_of
 
 #: Says that the script is read from standard input, whatever its name: a client elsewhere has it
 SCRIPT_VARIABLE = "MINICLUSTER_SLURM_SCRIPT"
-#: Slurm's conditions, and Flux's schemes for them (RFC 26)
-_SCHEMES = {"after": "after", "afterany": "afterany", "afterok": "afterok", "afternotok": "afternotok"}
+#: Slurm's conditions, which are Flux's schemes too (RFC 26), but for one since Flux 0.85
+_CONDITIONS = ("after", "afterany", "afterok", "afternotok")
 
 
 def request_of(handle: Any, command: str, given: Submission, script: str = "") -> Request:
@@ -63,14 +63,19 @@ def dependencies_of(handle: Any, text: str) -> list[dict[str, str]]:
         if condition == "singleton":
             dependencies.append({"scheme": "singleton", "value": ""})
             continue
-        if condition not in _SCHEMES or not ids:
-            known = ", ".join([*_SCHEMES, "singleton"])
+        if condition not in _CONDITIONS or not ids:
+            known = ", ".join([*_CONDITIONS, "singleton"])
             raise SlurmError(f"--dependency={text}: Job dependency problem: {condition}: there is {known}")
         if any("+" in each for each in ids):
             raise SlurmError(f"--dependency={text}: Job dependency problem: no minutes after a start: use --begin")
         jobs = chosen(all_jobs(handle), ids_of(ids))
-        dependencies += [{"scheme": _SCHEMES[condition], "value": str(job.flux)} for job in jobs]
+        scheme = "afterstart" if condition == "after" and _version(handle) >= (0, 85) else condition
+        dependencies += [{"scheme": scheme, "value": str(job.flux)} for job in jobs]
     return dependencies
+
+
+def _version(handle: Any) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", handle.attr_get("version"))[:2]))
 
 
 def read_script(words: Sequence[str]) -> tuple[str, str]:
