@@ -51,7 +51,7 @@ define go-build
 		-o $(CURDIR)/$2 $(or $4,tool)
 endef
 
-.PHONY: help tools setup requirements docs test test-all unit chart golden flux kubernetes kueue lint demo release clean
+.PHONY: help tools setup requirements docs test test-all unit coverage chart golden flux kubernetes kueue lint demo release clean
 
 help: ## this list
 	@awk -F ' *:.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -131,6 +131,12 @@ test-all: setup tools ## run them with both Helms and each shell
 
 unit: setup ## run the unit tests, and those of the pods' scripts, each with the shell whose turn it is: no Go, no Flux
 	$(PYTEST) -n $(WORKERS) --turns tests/unit tests/scripts $(ARGS)
+
+coverage: setup ## run them, and fail when they reach less of the package than pyproject.toml says
+	@rm -rf build/coverage
+	$(WITH) coverage run -m pytest -n auto --dist loadgroup --turns tests/unit tests/scripts $(ARGS)
+	$(WITH) coverage combine --quiet
+	$(WITH) coverage report
 
 chart: setup $(CHART_TOOLS) ## run the chart's tests, with both Helms
 	$(PYTEST) tests/chart $(ARGS)

@@ -27,7 +27,13 @@ PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 SIGNATURE = inspect.signature(subprocess.Popen._execute_child)
 #: One thread at a time
 ASKING = threading.Lock()
+PACKAGE = "minicluster.__main__"
 SERVER = Path(__file__).with_name("fork_server.py")
+
+
+def without_coverage(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which `make coverage` measures nothing, and imports nothing for that."""
+    return {key: value for key, value in environment.items() if not key.startswith("COVERAGE_")}
 
 
 class Server:
@@ -38,7 +44,8 @@ class Server:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
         with its:
             words = [sys.executable, SERVER, str(its.fileno()), module, *sys.path]
-            self._process = Popen(words, pass_fds=[its.fileno()], start_new_session=True)
+            env = os.environ if module == PACKAGE else without_coverage(os.environ)
+            self._process = Popen(words, env=env, pass_fds=[its.fileno()], start_new_session=True)
 
     def end(self) -> None:
         """End it."""
@@ -80,7 +87,7 @@ class Forked(subprocess.Popen[Any]):
         self,
         words: Sequence[str],
         *,
-        module: str = "minicluster.__main__",
+        module: str = PACKAGE,
         closed: Sequence[int] = (),
         needs: Sequence[str] = (),
         **how: Any,

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from forks import forked
+from forks import forked, without_coverage
 from minicluster import cli
 from minicluster import commands as package
 from minicluster.commands import MODULES, SECTIONS, group, run
@@ -225,7 +225,7 @@ def test_the_post_renderer_imports_no_slow_modules() -> None:
     stdin = DOCUMENT + f"certificate: {json.dumps(CERTIFICATE)}\n"
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "minicluster"],
-        input=stdin, capture_output=True, text=True, check=True, timeout=60,
+        input=stdin, capture_output=True, text=True, check=True, timeout=60, env=without_coverage(os.environ),
     )  # fmt: skip
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "minicluster.render.postrender" in imported

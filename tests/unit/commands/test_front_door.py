@@ -313,7 +313,7 @@ def test_ctrl_c_at_any_moment_gives_130(folder: Path, words: list[str], moment: 
         "    atexit.register(os.kill, os.getpid(), 2)\n"
     )
     # without what other packages of this Python import before us
-    done = shell(folder, f"$M {shlex.join(words)}", PYTHONPATH=str(folder))
+    done = shell(folder, f"unset ${{!COVERAGE_*}}; $M {shlex.join(words)}", PYTHONPATH=str(folder))
     assert (done.code, "Traceback" in done.err, "ignored" in done.err) == (130, False, False)
 
 
