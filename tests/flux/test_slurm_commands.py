@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 from broker_clusters import Cluster, Make
@@ -113,6 +114,21 @@ def test_jobs_are_held_released_depended_on_and_cancelled(sh: Sh) -> None:
     assert sh(f"sacct -n -P -o jobid,state,exitcode -j {second},{third}") == (
         f"{second}|CANCELLED by 0|0:15\n{third}|CANCELLED by 0|0:15\n"
     )
+
+
+def test_the_start_of_a_job_that_waits_is_the_schedulers_estimate(sh: Sh) -> None:
+    first = sh("sbatch --parsable -N2 --exclusive -t 10 --wrap 'sleep inf'").strip()
+    until(lambda: sh("squeue -h -t R -o %i") == f"{first}\n")
+    second = sh("sbatch --parsable -N2 -t 5 --wrap true").strip()
+    # sched-simple of older versions has none
+    until(lambda: "t_estimate" in sh(f"flux jobs -no '{{annotations}}' {second}"))
+
+    def seconds(line: str) -> list[float]:
+        return [datetime.fromisoformat(text).timestamp() for text in sh(line).split()]
+
+    (end,) = seconds(f"squeue -h -j {first} -o %e")
+    start, over = seconds(f"squeue --start -h -j {second} -o '%S %e'")
+    assert (abs(start - end) < 3, over - start) == (True, 300)
 
 
 def test_a_script_that_would_get_a_signal_ends_when_it_is_done(sh: Sh) -> None:

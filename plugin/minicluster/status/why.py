@@ -121,6 +121,10 @@ def _of_waiting(name: str, who: str, known: Mapping[str, Any], sizes: Mapping[st
         yield Reason(
             f"{who} waits for {duration(known['now'] - job['t_submit'])}{what or ': Flux has yet to look at it'}"
         )
+    if known["starts"]:
+        after = known["starts"]["after"]
+        when = f"when the time limit of job {after} is over" if after else "by the time limits of jobs before it"
+        yield Reason(f"it starts in about {duration(max(0.0, known['starts']['at'] - known['now']))}, {when}")
     for group, size in known["needs"].items():
         if size <= sizes.get(group, 0):
             yield Reason("its nodes are on their way", f"minicluster status {name}")

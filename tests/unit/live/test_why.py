@@ -28,7 +28,15 @@ FLUX = "minicluster flux mini --"
 
 
 def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
-    found = {"job": {**JOB, **job}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
+    found = {
+        "job": {**JOB, **job},
+        "waits": "",
+        "needs": {},
+        "said": [],
+        "again": "",
+        "quiet_since": None,
+        "starts": None,
+    }
     return {**found, "now": 200.0, **more}
 
 
@@ -70,6 +78,19 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
         (
             known({**WAITS, "state": "DEPEND"}, waits="waits for after-success=f2"),
             [("job f1 (lmp) waits for 1m40s for after-success=f2", "")],
+        ),
+        *(
+            (
+                known(WAITS, waits="waits for resources that other jobs have", starts={"at": 500.5, "after": after}),
+                [
+                    ("job f1 (lmp) waits for 1m40s for resources that other jobs have", ""),
+                    (f"it starts in about 5m, {when}", ""),
+                ],
+            )
+            for after, when in (
+                ("f0", "when the time limit of job f0 is over"),
+                ("", "by the time limits of jobs before it"),
+            )
         ),
         (known(WAITS), [("job f1 (lmp) waits for 1m40s: Flux has yet to look at it", "")]),
         (known({"state": "RUN", "result": None}), [("job f1 (lmp) runs on mini-[0-1] for 40s", "")]),

@@ -3,7 +3,8 @@
 ``job`` is its record (job_record.py), {} if there is no such job; ``waits`` the reason of one that waits, else "";
 ``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``said`` the last lines of its output,
 ``again`` the job that runs it once more, or "", ``quiet_since`` when one of several tasks that has no limit of time
-printed last, or null, and ``now`` the lead's time.
+printed last, or null, ``starts`` when the scheduler will start one that waits, and at the end of which job, or null,
+and ``now`` the lead's time.
 Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -25,6 +26,8 @@ from waiting import WAITING_STATES, reasons, unmet_of
 
 #: Lines of the output of a job that has failed, and the most characters of each
 SAID_LINES, LINE_CHARACTERS = 5, 200
+#: Between the end of a job and a start that is at that end
+ESTIMATE_SECONDS = 2.0
 
 
 def listed(handle: Any, job: int) -> dict[str, Any] | None:
@@ -68,12 +71,27 @@ def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
     return JobID(copy).f58plain if copy else ""
 
 
+def start_of(handle: Any, job: int) -> dict[str, Any] | None:
+    """Return when a job will start, and the job whose limit of time is over then, "" for none; None for unknown."""
+    from state import jobs
+
+    annotations = job_list_id(handle, job, ["annotations"]).get_job().get("annotations") or {}
+    at = (annotations.get("sched") or {}).get("t_estimate")
+    if not at:
+        return None
+    running = jobs(handle, "run", ["expiration"])
+    # the scheduler's limits begin some milliseconds before the job's
+    ending = [one["id"] for one in running if abs(one.get("expiration", 0.0) - at) < ESTIMATE_SECONDS]
+    return {"at": at, "after": JobID(ending[0]).f58plain if ending else ""}
+
+
 def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is known of a job, and its jobspec, {} where Flux has none. Raises OSError."""
     from state import nodes
 
     job = listed(handle, number)
     explanation: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
+    explanation["starts"] = None
     explanation["now"] = time.time()
     if job is None:
         return {**explanation, "job": History(folder()).record(number) or {}}, {}
@@ -84,6 +102,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
         explanation["waits"] = reasons(handle, [number]).get(number, "")
         if jobspec and shown["state"] == "SCHED":
             explanation["needs"] = unmet_of(handle, jobspec, nodes(handle)).sizes()
+            explanation["starts"] = start_of(handle, number)
     elif shown["state"] == "RUN":
         if (shown["ntasks"] or 0) > 1 and not jobspec.get("attributes", {}).get("system", {}).get("duration"):
             explanation["quiet_since"] = last_print(handle, number)

@@ -42,6 +42,7 @@ class Job(NamedTuple):
     reason: str
     submitted: float
     started: float
+    expected: float  #: when the scheduler will start one that waits, 0.0 if it does not know
     ended: float
     limit: float
     nodes: int
@@ -62,6 +63,11 @@ class Job(NamedTuple):
         return f"{self.array[0]}_{self.array[1]}" if self.array else str(self.number)
 
     @property
+    def start(self) -> float:
+        """When it started, or will start; 0.0 if nobody knows."""
+        return self.started or self.expected
+
+    @property
     def short(self) -> str:
         """The state's short form."""
         return SLURM_STATES[self.state]
@@ -73,7 +79,8 @@ class Job(NamedTuple):
 
 def job_of(entry: Mapping[str, Any], user: str, partition: str) -> Job:
     """Return a job as Flux lists it; the partition is that of a job without one."""
-    own = ((entry.get("annotations") or {}).get("user") or {}).get("slurm") or {}
+    annotations = entry.get("annotations") or {}
+    own = (annotations.get("user") or {}).get("slurm") or {}
     state = _state(entry)
     array, index = own.get("array"), own.get("index")
     started = entry.get("t_run") or 0.0
@@ -88,6 +95,7 @@ def job_of(entry: Mapping[str, Any], user: str, partition: str) -> Job:
         reason=_reason(entry, state),
         submitted=entry.get("t_submit") or 0.0,
         started=started,
+        expected=(annotations.get("sched") or {}).get("t_estimate") or 0.0,
         ended=entry.get("t_inactive") or entry.get("t_cleanup") or 0.0,
         limit=entry.get("duration") or 0.0,
         nodes=entry.get("nnodes") or 1,

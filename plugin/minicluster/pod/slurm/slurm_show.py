@@ -66,13 +66,13 @@ def job_lines(job: Job) -> list[str]:
     """Return what `scontrol show job` prints of a job."""
     array = f" ArrayJobId={job.array[0]} ArrayTaskId={job.array[1]}" if job.array else ""
     limit = clock(job.limit) if job.limit else "UNLIMITED"
-    end = job.ended if job.state not in ACTIVE else job.started + job.limit if job.started and job.limit else 0.0
+    end = job.ended if job.state not in ACTIVE else job.start + job.limit if job.start and job.limit else 0.0
     return [
         f"JobId={job.number}{array} JobName={job.name}",
         f"UserId={job.user} Priority={job.priority}",
         f"JobState={job.state} Reason={job.reason} Dependency={job.dependency or '(null)'}",
         f"ExitCode={job.code}:0 RunTime={long_clock(job.elapsed(time.time()))} TimeLimit={limit}",
-        f"SubmitTime={stamp(job.submitted)} StartTime={stamp(job.started)} EndTime={stamp(end)}",
+        f"SubmitTime={stamp(job.submitted)} StartTime={stamp(job.start)} EndTime={stamp(end)}",
         f"Partition={job.partition}",
         f"NodeList={job.hosts or '(null)'}",
         f"NumNodes={job.nodes} NumCPUs={job.cpus} NumTasks={job.tasks}",

@@ -116,7 +116,7 @@ def _sorted(jobs: list[Job], text: str) -> list[Job]:
         "i": lambda job: job.flux, "A": lambda job: job.flux, "p": lambda job: job.priority, "t": lambda job: job.state,
         "T": lambda job: job.state, "u": lambda job: job.user, "j": lambda job: job.name,
         "P": lambda job: job.partition,
-        "S": lambda job: job.started, "V": lambda job: job.submitted, "M": lambda job: -job.started,
+        "S": lambda job: job.start, "V": lambda job: job.submitted, "M": lambda job: -job.started,
         "e": lambda job: job.ended, "Q": lambda job: job.priority, "D": lambda job: job.nodes,
     }  # fmt: skip
     for word in reversed([part for part in text.split(",") if part] or ["-p", "i"]):
@@ -148,7 +148,7 @@ def as_json(job: Job) -> dict[str, Any]:
         "cpus": number(job.cpus),
         "tasks": number(job.tasks),
         "submit_time": number(int(job.submitted)),
-        "start_time": number(int(job.started)),
+        "start_time": number(int(job.start)),
         "end_time": number(int(job.ended)),
         "time_limit": {"set": bool(job.limit), "infinite": not job.limit, "number": int(job.limit // 60)},
         "priority": number(job.priority),

@@ -44,7 +44,7 @@ SQUEUE = _rows(
     ("reservation", "R", "=", PASSED, "there are no reservations"),
     ("sibling", "", "", PASSED, _ONE),
     ("sort", "S", "=", EXACT, "by letters"),
-    ("start", "", "", NEAR, "Flux names no start of a waiting job: N/A"),
+    ("start", "", "", NEAR, "the scheduler's estimate, by time limits; else N/A"),
     ("states", "t", "=", EXACT, "states"),
     ("steps", "s", "?", DENIED, "steps are jobs of the job's Flux: `flux proxy JOB flux jobs`"),
     ("user", "u", "=", EXACT, "users"),
