@@ -54,6 +54,7 @@ def command(
       nodes, ranks  a hostlist and an idset
       ntasks, urgency, queue
       t_submit, t_run, t_cleanup, t_inactive  seconds since the epoch
+      usage         by "nodes" and "total": cpu_seconds, cores; memory_peak, memory_limit, read, written in bytes
       user          the attributes below attributes.user of its jobspec
 
     \b

@@ -2,13 +2,14 @@
 
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import job_record
 import pytest
-from fake_flux import FakeFlux, run_program
+from fake_flux import FakeFlux, modules, run_program
 from history import History, folder
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from minicluster.commands.jobs import command
 NOTHING = dict.fromkeys(
     (
         *("result", "exit_code", "exception", "nodes", "ranks", "t_submit", "t_run", "t_cleanup", "t_inactive"),
-        *("ntasks", "urgency", "queue"),
+        *("ntasks", "urgency", "queue", "usage"),
     )
 )
 ENDED = {
@@ -74,6 +75,36 @@ def flux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeFlux:
 def test_a_job_is_described_by_the_answer_of_flux(job: dict[str, Any], expected: dict[str, Any]) -> None:
     found = job_record.record({"id": 7, **job}, "f8", {"a": 1})
     assert found == {"id": "f8", "number": 7, "name": "", **NOTHING, "user": {"a": 1}, **expected}
+
+
+ALL = {"memory_peak": 5 << 20, "memory_limit": 1 << 30, "cpu_seconds": 1.26, "cores": 2, "read": 7, "written": 8}
+UNKNOWN = dict.fromkeys(ALL)
+
+
+@pytest.mark.parametrize(
+    ("memo", "first", "second", "total"),
+    [
+        ({"rank0": ALL, "rank3": ALL}, ALL, ALL, {key: 2 * value for key, value in ALL.items()}),
+        # a job that was too short for a look at its memory, in a container without a limit
+        (
+            {"rank0": {**ALL, "memory_limit": 0}, "rank3": {"cpu_seconds": 0.01, "cores": 1}},
+            {**ALL, "memory_limit": None},
+            {**UNKNOWN, "cpu_seconds": 0.01, "cores": 1},
+            {**UNKNOWN, "cpu_seconds": 1.27, "cores": 3},
+        ),
+        # a shell that was killed, and memos of others
+        ({"rank3": ALL, "rank4": ALL}, UNKNOWN, ALL, UNKNOWN),
+        ({"rank0": "x", "rank3": {"read": "7", "written": True}}, UNKNOWN, UNKNOWN, UNKNOWN),
+    ],
+)
+def test_the_use_of_a_job_is_that_of_its_nodes(
+    monkeypatch: pytest.MonkeyPatch, memo: object, first: object, second: object, total: object
+) -> None:
+    for name, module in modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    job = {"ranks": "[0,3]", "nodelist": "mc-[0,3]", "annotations": {"user": {"minicluster_usage": memo}}}
+    assert job_record.usage(job) == {"nodes": {"mc-0": first, "mc-3": second}, "total": total}
+    assert job_record.usage({**job, "annotations": {"user": {"minicluster_usage": 7}}}) is None
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

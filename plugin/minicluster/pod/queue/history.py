@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Iterable, Iterator, Mapping, Sequence
 
 #: Bytes of each of two files: about 45,000 jobs
-FILE_BYTES = 16 << 20
+FILE_BYTES = 32 << 20
 #: Bytes at the end of the newer file in which the last jobs are looked up
 TAIL_BYTES = 1 << 20
 

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
-from state import exit_code
+from state import exit_code, parse_idset
 
 #: The attributes of a job that are asked of Flux, and reported under the same names
 TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
 SAME = (*TIMES, "ntasks", "urgency", "queue")
 EXCEPTION = ("exception_occurred", "exception_severity", "exception_type", "exception_note")
-REPORT_ATTRIBUTES = ["name", "nodelist", "ranks", "state", "result", "waitstatus", *EXCEPTION, *SAME]
+REPORT_ATTRIBUTES = ["name", "nodelist", "ranks", "state", "result", "waitstatus", "annotations", *EXCEPTION, *SAME]
 #: Flux's numbers of states and results (flux_job_state_t, flux_job_result_t)
 STATE_NAMES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
 RESULT_NAMES = {1: "COMPLETED", 2: "FAILED", 4: "CANCELED", 8: "TIMEOUT"}
+#: The memo of a job with what it has used, and what begins the key of each rank in it
+USAGE_KEY, RANK_PREFIX = "minicluster_usage", "rank"
+#: What is told of each node (usage.lua): bytes, seconds and cores
+USAGE_FIELDS = ("memory_peak", "memory_limit", "cpu_seconds", "cores", "read", "written")
+
 #: Jobspecs that are asked for at once
 BATCH_JOBS = 500
 
@@ -38,6 +43,7 @@ def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) ->
         "ranks": job.get("ranks", "").strip("[]") or None,
         # Flux leaves out a time that has not come, or gives 0
         **{key: job.get(key) if key == "urgency" else job.get(key) or None for key in SAME},
+        "usage": usage(job),
         "user": user,
     }
 
@@ -46,6 +52,40 @@ def _exception(job: Mapping[str, Any]) -> str | None:
     """Return what ended a job other than its own exit code, as `timeout: NOTE`."""
     occurred, severity, kind, note = (job.get(key) for key in EXCEPTION)
     return ": ".join(filter(None, [kind, note])) if occurred and severity == 0 else None
+
+
+def usage(job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what a job has used by its hosts and in total, by what Flux lists of it; None if nothing is known.
+
+    What one node does not tell is unknown in total, too.
+    """
+    told = ((job.get("annotations") or {}).get("user") or {}).get(USAGE_KEY)
+    if not isinstance(told, dict):
+        return None
+    nodes = {host: _of_node(told.get(f"{RANK_PREFIX}{rank}")) for rank, host in _hosts(job)}
+    total = {field: _sum([used[field] for used in nodes.values()]) for field in USAGE_FIELDS}
+    return {"nodes": nodes, "total": total}
+
+
+def _hosts(job: Mapping[str, Any]) -> Iterable[tuple[int, str]]:
+    """Return the ranks and the hosts of a job."""
+    from flux.hostlist import Hostlist
+
+    return zip(parse_idset(job["ranks"]), map(str, Hostlist(job["nodelist"])))
+
+
+def _of_node(told: Any) -> dict[str, float | None]:
+    # anybody can write a memo
+    values = told if isinstance(told, dict) else {}
+    numbers = {field: values.get(field) for field in USAGE_FIELDS}
+    known = {field: value if type(value) in (int, float) else None for field, value in numbers.items()}
+    # without a limit it is 0
+    return {**known, "memory_limit": known["memory_limit"] or None}
+
+
+def _sum(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known), 2) if len(known) == len(values) else None
 
 
 def line(job: Mapping[str, Any], user: Mapping[str, Any] | None) -> str:

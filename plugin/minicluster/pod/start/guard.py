@@ -1,5 +1,7 @@
 """guard.py FOLDER RESERVE HOST RUN [own]: takes away what ended jobs leave, and ends a job that takes the memory.
 
+It also notes how much memory each job takes (job_peaks.py).
+
 FOLDER is /sys/fs/cgroup, RESERVE what jobs must leave of the container's limit, in bytes, and RUN the broker's run
 folder. ``own`` says that /dev/shm is this container's alone. With a reserve it ends the job that has most of the
 memory, by an exception of the type `memory`, before the kernel ends the container. What runs outside of jobs is left
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Mapping, NamedTuple, Sequence
 
 from epilog import Epilog
+from job_peaks import Peaks
 from node_jobs import Jobs, jobs, largest, most, outside, resident, taken
 from node_state import FluxNode, Held
 from node_words import f58, say, size
@@ -43,6 +46,13 @@ class Memory(NamedTuple):
         text = self.limited.read_text().strip()
         # without a limit, version 1 has a number that is larger than any memory
         return int(text) if text.isdecimal() and int(text) < 1 << 60 else 0
+
+    def known_limit(self) -> int:
+        """Return the limit, 0 where there is none or the kernel does not tell it."""
+        try:
+            return self.limit()
+        except OSError:
+            return 0
 
     def left(self, cached: int = 0) -> int:
         """Return the bytes of the limit that are left, if a part of what is taken is cache. Raises OSError."""
@@ -145,16 +155,18 @@ def main(folder: Path, reserve: int, host: str, run: Path, is_own: bool) -> None
     if not reserve:
         # nothing is in a hurry
         os.nice(10)
-    guard = Guard(memory, reserve, host, run, epilog)
+    guard, peaks = Guard(memory, reserve, host, run, epilog), Peaks(run.parent / "usage", memory.known_limit())
+    has_begun = True
     while True:
         is_short = bool(reserve) and memory.is_short_of(reserve)
-        if (is_short and not guard.drained) or time.monotonic() >= looked + EPILOG_SECONDS:
+        if (is_short and not guard.drained) or has_begun or time.monotonic() >= looked + EPILOG_SECONDS:
             # what an ended job has left is nobody's fault
             epilog.look()
             looked = time.monotonic()
         if reserve:
             guard.look()
-        time.sleep(LOOK_POLL_SECONDS if reserve else EPILOG_SECONDS)
+        peaks.look(epilog)
+        has_begun = peaks.wait(LOOK_POLL_SECONDS if reserve else EPILOG_SECONDS)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,10 @@ class Notes:
         """Return the jobs that run."""
         return {run.job for run in self.running.values()}
 
+    def age(self) -> float:
+        """Return the seconds since the last job that runs has begun here; without one, since the machine's start."""
+        return uptime() - max((run.begin for run in self.running.values()), default=0.0)
+
     def had(self, first: float, last: float) -> set[int]:
         """Return the jobs that ran at some time between two."""
         return {run.job for run in (*self.running.values(), *self.past) if run.had(first, last)}

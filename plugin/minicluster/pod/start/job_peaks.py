@@ -1,0 +1,127 @@
+"""The most memory that each job of this node has taken, in config/run/usage/JOB: usage.lua tells Flux when it ends.
+
+A file has the bytes, and the container's limit, 0 without one. Each look is at the peaks that the kernel keeps for
+processes, so that what comes between two looks counts, too, in jobs of one process. A job that has just begun is looked
+at sooner.
+Runs with the Python of the Flux view, 3.8 or later.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from epilog import Epilog
+from node_jobs import JOB_SHELL, PROC, taken
+from processes import children, descendants
+
+#: Seconds between a job's begin and the first look at it, and between two looks at most
+FIRST_LOOK_SECONDS, PEAK_SECONDS = 0.05, 1.0
+#: The part of its age after which a job is looked at again, while it is young
+AGE_PART = 0.5
+#: How many times as long as a look's CPU time the pause after it is at least: so 0.2 % of a core at most, and 2 % while
+#: jobs begin
+PEAK_FACTOR, YOUNG_FACTOR = 500, 50
+#: By which part a peak grows before that is noted
+NOTED_PART = 0.01
+#: A FIFO to which usage.lua writes
+BEGUN_NAME = "begun"
+
+
+class Process(NamedTuple):
+    """Bytes of memory of a process (proc_pid_status(5)): at most so far, and now."""
+
+    peak: int
+    now: int
+
+
+class Peaks:
+    """Looks at the memory of jobs, and waits for the next look."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        """Make the folder; ``limit`` is the container's, in bytes. Raises OSError."""
+        self.folder, self.limit = folder, limit
+        folder.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkfifo(folder / BEGUN_NAME)
+        # for both, it never comes to an end
+        self.begun = os.open(folder / BEGUN_NAME, os.O_RDWR | os.O_NONBLOCK)
+        self.peaks: dict[int, int] = {}  #: by job
+        self.noted: dict[int, int] = {}
+        self.sums: dict[int, int] = {}  #: what a job's processes took, each for itself, when shares were measured
+        #: When the next look is due, and when it may be because a job has begun
+        self.next_look = self.next_young = 0.0
+
+    def look(self, epilog: Epilog) -> None:
+        """Look at the jobs that run, if it is time."""
+        running = epilog.notes.running
+        for job in self.peaks.keys() - epilog.notes.jobs():
+            self._forget(job)
+        if not running or time.monotonic() < self.next_look:
+            return
+        begin, of = time.process_time(), children()
+        pids_of: dict[int, list[int]] = {}
+        for shell, run in running.items():
+            pids_of.setdefault(run.job, []).extend(descendants([shell], of)[1:])
+        shared = epilog.shared(pids_of)[0]
+        for job, pids in pids_of.items():
+            self._see(job, pids, shared.get(job, 0))
+        self._pause(time.process_time() - begin, epilog.notes.age())
+
+    def _pause(self, cost: float, age: float) -> None:
+        """Set when the next look is, by what the last one has cost, and the age of the youngest job."""
+        now, pause = time.monotonic(), min(PEAK_SECONDS, max(FIRST_LOOK_SECONDS, AGE_PART * age))
+        self.next_young = now + YOUNG_FACTOR * cost
+        self.next_look = now + max(pause, cost * (PEAK_FACTOR if pause == PEAK_SECONDS else YOUNG_FACTOR))
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for so long, or until the next look or the begin of a job; say whether one has begun."""
+        due = self.next_look - time.monotonic()
+        if not select.select([self.begun], [], [], min(seconds, due) if due > 0 else seconds)[0]:
+            return False
+        # of several that begin together the first wakes
+        time.sleep(FIRST_LOOK_SECONDS)
+        os.read(self.begun, select.PIPE_BUF)
+        self.next_look = min(self.next_look, self.next_young)
+        return True
+
+    def _see(self, job: int, pids: list[int], shared: int) -> None:
+        """Note the peak of a job that has grown."""
+        there = [process for process in map(memory_of_process, pids) if process]
+        peak = max([self.peaks.get(job, 0), shared, *(process.peak for process in there)])
+        together = sum(process.now for process in there) + shared
+        # what processes share costs much to find: only when there is more of it
+        if together > (1 + NOTED_PART) * max(peak, self.sums.get(job, 0)):
+            self.sums[job] = together
+            peak = max(peak, taken(pids, shared))
+        self.peaks[job] = peak
+        if peak > (1 + NOTED_PART) * self.noted.get(job, 0):
+            self.noted[job] = peak
+            # on a full volume it stays unknown
+            with suppress(OSError):
+                new = self.folder / f"{job}.new"
+                new.write_text(f"{peak} {self.limit}\n", encoding="ascii")
+                new.replace(self.folder / str(job))
+
+    def _forget(self, job: int) -> None:
+        for of_job in (self.peaks, self.noted, self.sums):
+            of_job.pop(job, None)
+        # a shell that was killed has left it
+        with suppress(FileNotFoundError):
+            (self.folder / str(job)).unlink()
+
+
+def memory_of_process(pid: int) -> Process | None:
+    """Return the memory of a process; None once it has ended, and for Flux's shell, which a task is at first."""
+    try:
+        text = (PROC / f"{pid}/status").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = dict(line.partition(":")[::2] for line in text.split("\n"))
+    if fields["Name"].strip() == JOB_SHELL or "VmHWM" not in fields:
+        return None
+    return Process(*(int(fields[key].split()[0]) << 10 for key in ("VmHWM", "VmRSS")))

@@ -1,0 +1,93 @@
+"""What jobs have used, in their records: real brokers and shells, and programs that tell what they have used."""
+
+import json
+from typing import Any
+
+import pytest
+from broker_clusters import Cluster, Make
+
+from tools.clients import until
+from tools.releases import MOUNT
+
+MIB = 1 << 20
+#: Takes MiB of memory in each of so many processes, then seconds of a CPU; reads 1 MiB, writes 2, and tells its use
+WORK = """\
+import json, os, resource, sys, time
+taken, shared = int(sys.argv[1]) << 20, int(sys.argv[2]) << 20
+common = b"x" * shared
+children = [pid for pid in (os.fork() for _ in range(2 if shared else 0)) if pid]
+own = b"x" * taken
+if shared and len(children) < 2: time.sleep(1.5); os._exit(0)
+if shared: time.sleep(1.5)
+open("/dev/zero", "rb").read(1 << 20)
+open("/dev/null", "wb").write(bytes(2 << 20))
+while time.process_time() < float(sys.argv[3]): pass
+time.sleep(float(sys.argv[4]))
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps({"memory": used.ru_maxrss << 10, "cpu": used.ru_utime + used.ru_stime}))
+"""
+WORDS = (f"{MOUNT}/bin/flux", "python", "/tmp/work")
+
+
+@pytest.fixture
+def cluster(make: Make) -> Cluster:
+    """Two nodes, whose guards run: they start with the first job."""
+    cluster = make({"size": 2, "logging": {"quiet": True}}, {"cores": 4}).start().wait_for_ready()
+    cluster.lead.flux("run", "-N2", "true")
+    for pod in cluster.pods.values():
+        assert not pod.run("sh", "-c", 'echo "$0" >/tmp/work', WORK).returncode
+        until((pod.state / "config/run/usage/begun").exists)
+    return cluster
+
+
+def run(cluster: Cluster, *words: str) -> tuple[dict[str, Any], list[dict[str, float]]]:
+    """Return what the record says that a job has used, and what its tasks say."""
+    done = cluster.lead.run(f"{MOUNT}/bin/flux", "run", *words)
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    return usage_of(cluster, cluster.lead.flux("job", "last").strip()), said
+
+
+def usage_of(cluster: Cluster, job: str) -> dict[str, Any]:
+    report = cluster.lead.flux("python", f"{MOUNT}/minicluster/job_report.py", "100")
+    found = {record["id"]: record for record in map(json.loads, report.splitlines()) if "id" in record}
+    used: dict[str, Any] = found[job.replace("ƒ", "f")]["usage"]
+    return used
+
+
+def test_a_job_has_used_what_its_processes_have(cluster: Cluster) -> None:
+    used, said = run(cluster, "-N2", "-n2", "-c2", *WORDS, "300", "0", "1.2", "0")
+    assert list(used["nodes"]) == ["flux-sample-0", "flux-sample-1"]
+    for node in used["nodes"].values():
+        assert node["memory_peak"] == pytest.approx(said[0]["memory"], rel=0.02)
+        assert node["cpu_seconds"] == pytest.approx(said[0]["cpu"], abs=0.1)
+        assert (node["cores"], node["memory_limit"]) == (2, None)
+        assert MIB < node["read"] < 1.5 * MIB
+        assert 2 * MIB < node["written"] < 2.1 * MIB
+    nodes = [*used["nodes"].values()]
+    assert used["total"]["memory_peak"] == sum(node["memory_peak"] for node in nodes)
+    assert used["total"]["cores"] == 4
+    # what four processes share counts once
+    used, said = run(cluster, *WORDS, "50", "100", "0", "0")
+    assert 300 * MIB < used["total"]["memory_peak"] < 325 * MIB
+    # a job of a third of a second
+    used, said = run(cluster, *WORDS, "60", "0", "0", "0.2")
+    assert used["total"]["memory_peak"] == pytest.approx(said[0]["memory"], rel=0.02)
+    # one without a look at it
+    used, _ = run(cluster, "true")
+    assert used["total"]["cpu_seconds"] < 0.1
+
+
+def test_a_job_that_was_ended_has_used_something(cluster: Cluster) -> None:
+    flux = cluster.lead.flux
+    late = flux("submit", "-t1s", *WORDS, "60", "0", "0", "60").strip()
+    batch = flux("batch", "-n1", "--wrap", "-t60s", "flux", "run", *WORDS, "70", "0", "0", "60").strip()
+    until(lambda: flux("jobs", "-no{state}", late).strip() == "INACTIVE")
+    number = flux("job", "id", "--to=dec", batch).strip()
+    files = [pod.state / "config/run/usage" / number for pod in cluster.pods.values()]
+    until(lambda: any(file.exists() and int(file.read_text().split()[0]) > 70 * MIB for file in files))
+    flux("cancel", batch)
+    until(lambda: flux("jobs", "-no{state}", batch).strip() == "INACTIVE")
+    for job, least in ((late, 60 * MIB), (batch, 70 * MIB)):
+        used = usage_of(cluster, job)["total"]
+        assert least < used["memory_peak"] < least + 100 * MIB
+        assert used["cpu_seconds"] > 0
