@@ -16,6 +16,8 @@ main() {
   # for the broker alone
   [ -z "${MINICLUSTER_ARENAS:-}" ] || unset MALLOC_ARENA_MAX MINICLUSTER_ARENAS
   check_scheduler
+  # before anybody learns that there is something to shut down
+  case $mc_work in diagnose | idle) trap 'finish 0' HUP ;; esac
   : >"$mc_state/run/ready"
   undrain_nodes &
   case $mc_work in
@@ -100,7 +102,6 @@ finish() {
 }
 
 idle() {
-  trap 'finish 0' HUP
   while :; do
     sleep 3600 &
     wait $! 2>/dev/null || true
