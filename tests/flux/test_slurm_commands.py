@@ -82,10 +82,10 @@ def test_several_tasks_of_one_script_with_several_cores_run_at_once(sh: Sh) -> N
 
 def test_the_tasks_of_an_array_have_its_id_and_run_at_most_so_many(sh: Sh) -> None:
     script = f"#SBATCH -a 0-6:2%2 -w {NAME}-0\n"
-    script += "echo $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT\nsleep 1\n"
+    script += "echo $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT\nsleep 2\n"
     write(sh, "array.sh", script)
-    array = sh("sbatch --parsable array.sh").strip()
-    assert sh(f"squeue -h -j {array} -t pd -o '%i %F %K %r'").split("\n")[-2] == f"{array}_6 {array} 6 Dependency"
+    array, *_, last = sh("sbatch --parsable array.sh; squeue -h -t pd -S i -o '%i %F %K %r'").splitlines()
+    assert last == f"{array}_6 {array} 6 Dependency"
     most = 0
 
     def has_ended() -> bool:
@@ -129,6 +129,16 @@ def test_the_start_of_a_job_that_waits_is_the_schedulers_estimate(sh: Sh) -> Non
     (end,) = seconds(f"squeue -h -j {first} -o %e")
     start, over = seconds(f"squeue --start -h -j {second} -o '%S %e'")
     assert (abs(start - end) < 3, over - start) == (True, 300)
+    test = "sbatch --test-only -t 5 --wrap true"
+    told = re.fullmatch(r"sbatch: Job 0 to start at (\S+) using (.*)\n", sh(f"{test} -N2 2>&1"))
+    assert told and told[2] == f"2 processors in partition {NAME}"
+    # beside the second one
+    assert abs(datetime.fromisoformat(told[1]).timestamp() - start) < 5
+    assert sh("squeue -h -S i -o %i").split() == [first, second]
+    said = sh(f"{test} -N3 2>&1", code=1)
+    # the scheduler's words come first
+    assert said.startswith("sbatch: error: allocation failure: ")
+    assert said.endswith(": it asks for 3 nodes of 1 core, and all nodes have room for 2\n")
 
 
 def test_a_script_that_would_get_a_signal_ends_when_it_is_done(sh: Sh) -> None:

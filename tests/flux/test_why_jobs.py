@@ -40,22 +40,61 @@ why nonsense
 """
 
 
-def test_jobs_of_a_real_flux_have_reasons(flux_path: Path, tmp_path: Path) -> None:
-    programs = tmp_path / "minicluster"
+#: What would become of jobs; the second part has one job that runs, and one that waits for it
+FITS = """
+fit() { printf '%s' "$program" | flux python -c "$boot" "$@"; }
+cores=$(nproc)
+fit -n1 -t 10m
+fit -N2
+fit -n1 -g1
+fit --nosuch
+fit -n1 true
+fit -n1 -q debug
+flux submit -c "$cores" -t 5m sleep 300 >&2
+flux submit -c "$cores" -t 7m sleep 300 >&2
+flux job wait-event -t 60 "$(flux job last)" priority >&2
+fit -n1 -t 1m
+flux submit -c "$cores" sleep 300 >&2
+fit -c "$cores"
+flux cancel --all
+"""
+
+
+def answers(flux_path: Path, folder: Path, program: str, script: str) -> list[dict[str, Any]]:
+    """Return what a program of ours says in an instance of one broker, as a script runs it."""
+    programs = folder / "minicluster"
     programs.mkdir()
     for name in ("state", "saved", "offers", "need", "pending"):
         (programs / f"{name}.py").symlink_to(Path(__import__(name).__file__ or ""))
-    environment = {
-        **os.environ,
-        "PATH": f"{flux_path.parent}:{os.environ['PATH']}",
-        "MINICLUSTER_HOME": str(tmp_path),
-        "boot": BOOT,
-        "program": first_line("explain"),
-    }
-    words = ["flux", "start", "sh", "-c", SCRIPT]
+    (folder / "bin").mkdir()
+    (folder / "bin/flux").symlink_to(flux_path)
+    path = {"PATH": f"{flux_path.parent}:{os.environ['PATH']}", "MINICLUSTER_HOME": str(folder)}
+    environment = {**os.environ, **path, "boot": BOOT, "program": first_line(program)}
+    words = ["flux", "start", "sh", "-c", script]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_what_would_become_of_a_job_is_known_before_it_is_submitted(flux_path: Path, tmp_path: Path) -> None:
+    *alone, short, late = answers(flux_path, tmp_path, "would_fit", FITS)
+    assert [each.get("refused") or each.get("error") or each["waits"] for each in alone] == [
+        "waits for the scheduler",
+        "it asks for 2 nodes of 1 core, and all nodes have room for 1",
+        "it asks for 1 slot of 1 core and 1 GPU, and no node has a GPU",
+        "unrecognized arguments: --nosuch",
+        "the options are of one job, without words of a command",
+        "Invalid queue 'debug' specified",
+    ]
+    assert alone[0]["starts"]["at"] - alone[0]["now"] < 2
+    assert [each["waits"] for each in (short, late)] == ["waits for resources that other jobs have"] * 2
+    # the two that are before it
+    assert abs(short["starts"]["at"] - short["now"] - 720) < 30
+    assert (late["starts"]["at"], bool(late["starts"]["after"])) == (None, True)
+
+
+def test_jobs_of_a_real_flux_have_reasons(flux_path: Path, tmp_path: Path) -> None:
+    found = answers(flux_path, tmp_path, "explain", SCRIPT)
     *jobs, unknown, wrong = found
     assert (unknown["job"], wrong) == ({}, {"error": "no id"})
     said, starts = [], []

@@ -295,15 +295,15 @@ class JobList:
 
 
 def _lookup(handle: FakeFlux, number: int, keys: list[str], original: bool = False) -> dict[str, Any] | None:
-    assert keys == ["jobspec"]
+    [key] = keys
     handle.lookups.append(number)
     job = next((job for job in handle.jobs if job["id"] == number), {})
-    found = job.get("original" if original and "original" in job else "jobspec")
-    return None if found is None else {"jobspec": found}
+    found = job.get("original" if original and "original" in job else key)
+    return None if found is None else {key: found}
 
 
 class JobKVSLookup:
-    """The jobspecs of several jobs; those that are gone are left out."""
+    """A value of several jobs; those that are gone are left out."""
 
     def __init__(self, handle: FakeFlux, ids: list[int], keys: list[str]) -> None:
         self.found = {number: _lookup(handle, number, keys) for number in ids}
@@ -394,6 +394,7 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
         "flux.kvs": {"get": _kvs_get, "put": _kvs_put, "commit": _kvs_commit, "exists": _kvs_exists}
         | {"put_unlink": _kvs_unlink},
         "flux.constants": {
+            "FLUX_JOB_URGENCY_DEFAULT": 16,
             "FLUX_MSGTYPE_REQUEST": 1,
             "FLUX_KVS_READDIR": 1,
             "FLUX_KVS_WATCH": 4,

@@ -31,6 +31,7 @@ QUESTIONS = {
     "status": Limit(20, "waiting"),
     "jobs": Limit(20, "job_report"),
     "why of a job": Limit(20, "explain"),
+    "whether a job would fit": Limit(30, "would_fit"),
     "picture": Limit(60, "observe"),
     "job of a picture": Limit(20, "detail"),
     "events of a job": Limit(20),

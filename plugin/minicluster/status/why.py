@@ -1,7 +1,10 @@
 """Why a MiniCluster is as it is, and why a job waits or how it ended, in sentences, with the command that mends it."""
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -21,6 +24,8 @@ from minicluster.status.reported import ASK
 from minicluster.status.snapshot import take_snapshot
 from minicluster.status.table import duration, left_at
 
+#: Why a job waits whose nodes are free (pod/queue/unmet.py)
+READY = "waits for the scheduler"
 #: A job that prints nothing for as long may hang
 NO_PRINT_SECONDS = 300
 MAY_HANG = (
@@ -61,25 +66,41 @@ def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
 
 def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
     """Yield why a job waits, where it runs, or how it ended. Raises ChoiceError, StateError, StatusError."""
+    way = "`minicluster jobs {}` may know the job"
+    cluster, known = _asked(kubernetes, name, "why of a job", [job], way)
+    if "error" in known:
+        raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {cluster.name}` shows")
+    if not known["job"]:
+        raise ChoiceError(f"{cluster.name} has no job {job}: `minicluster jobs {cluster.name}` lists them")
+    yield from job_in_words(cluster.name, known, sizes_of(cluster))
+
+
+def of_request(kubernetes: KubePort, name: str, options: Sequence[str]) -> Iterator[Reason]:
+    """Yield whether a job with some options of `flux submit` would run, and when. Raises as `of_job` does."""
+    way = "`minicluster wait {}` waits until it runs"
+    cluster, known = _asked(kubernetes, name, "whether a job would fit", options, way)
+    if "error" in known:
+        raise ChoiceError(f"--for {shlex.join(options)!r}: {known['error']}")
+    yield from request_in_words(cluster.name, known, sizes_of(cluster))
+
+
+def _asked(
+    kubernetes: KubePort, name: str, what: str, words: Sequence[str], way: str
+) -> tuple[LiveCluster, dict[str, Any]]:
+    """Return a MiniCluster, and the answer of its lead; ``way`` is what to do when it can't be asked.
+
+    Raises StateError, StatusError.
+    """
     cluster = find(kubernetes, name)
     state = state_without_flux(cluster, datetime.now(UTC))
     if state is None:
         lead = cluster.pods[0]
         try:
             with refusals():
-                text = ask.ask(kubernetes, lead, "why of a job", ("/bin/sh", "-c", ASK, BOOT, job))
+                return cluster, json.loads(ask.ask(kubernetes, lead, what, ("/bin/sh", "-c", ASK, BOOT, *words)))
         except ask.SilentError as error:
             state = state_of_silent_lead(lead, error.reason)
-    if state:
-        raise StateError(
-            f"{cluster.name} is {': '.join(filter(None, state))}; `minicluster jobs {cluster.name}` may know the job"
-        )
-    known = json.loads(text)
-    if "error" in known:
-        raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {cluster.name}` shows")
-    if not known["job"]:
-        raise ChoiceError(f"{cluster.name} has no job {job}: `minicluster jobs {cluster.name}` lists them")
-    yield from job_in_words(cluster.name, known, sizes_of(cluster))
+    raise StateError(f"{cluster.name} is {': '.join(filter(None, state))}; {way.format(cluster.name)}")
 
 
 def sizes_of(cluster: LiveCluster) -> dict[str, int]:
@@ -121,17 +142,51 @@ def _of_waiting(name: str, who: str, known: Mapping[str, Any], sizes: Mapping[st
         yield Reason(
             f"{who} waits for {duration(known['now'] - job['t_submit'])}{what or ': Flux has yet to look at it'}"
         )
-    if known["starts"]:
-        after = known["starts"]["after"]
+    yield from _start("it starts", known)
+    yield from _growth("it can run", name, known, sizes)
+
+
+def request_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[Reason]:
+    """Yield sentences about a job that was not submitted, by what would_fit.py says of it."""
+    if known["refused"]:
+        yield Reason(f"it can never run: {known['refused']}")
+    elif known["waits"] == READY:
+        starts = known["starts"]
+        if starts is None or (starts["at"] is not None and starts["at"] <= known["now"] + 1):
+            yield Reason("it would run now" if starts else "its nodes are free, and jobs wait that are before it")
+        yield from _start("it would start", known)
+    else:
+        yield Reason(re.sub("^waits", "it would wait", known["waits"]))
+        yield from _start("it would start", known)
+        yield from _growth("it could run", name, known, sizes)
+
+
+def _start(verb: str, known: Mapping[str, Any]) -> Iterator[Reason]:
+    """Yield when a job starts, where that is not now."""
+    starts = known["starts"]
+    if not starts:
+        return
+    after, left = starts["after"], (starts["at"] or math.inf) - known["now"]
+    if math.isinf(left):
+        before = f"job {after} before it has no time limit" if after else "a job before it waits for nodes"
+        yield Reason(f"when {verb} is not known: {before}")
+    elif left > 1:
         when = f"when the time limit of job {after} is over" if after else "by the time limits of jobs before it"
-        yield Reason(f"it starts in about {duration(max(0.0, known['starts']['at'] - known['now']))}, {when}")
+        yield Reason(f"{verb} in about {duration(left)}, {when}")
+
+
+def _growth(verb: str, name: str, known: Mapping[str, Any], sizes: Mapping[str, int]) -> Iterator[Reason]:
+    """Yield which size a job needs, and who makes it."""
     for group, size in known["needs"].items():
+        of = f" of {group}" if group else ""
         if size <= sizes.get(group, 0):
             yield Reason("its nodes are on their way", f"minicluster status {name}")
+        # an older lead's program does not say
+        elif size <= known.get("grows", {}).get(group, 0):
+            yield Reason(f"autoscaling makes the size{of} {size} first")
         else:
             what = f"{group}={size}" if group else str(size)
-            of = f" of {group}" if group else ""
-            yield Reason(f"it can run once the size{of} is {size}", f"minicluster scale {name} {what}")
+            yield Reason(f"{verb} once the size{of} is {size}", f"minicluster scale {name} {what}")
 
 
 def _end(job: Mapping[str, Any]) -> str:

@@ -15,14 +15,17 @@ from minicluster.pod import without_comments
             "detail",
             [
                 *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "explain"),
-                "copies",
+                *("copies", "need", "start_times"),
             ],
         ),
         ("distribute", []),
         ("ending", ["saved", "offers", "state", "requeue"]),
         (
             "explain",
-            ["unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "copies"],
+            [
+                *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "copies"),
+                *("need", "start_times"),
+            ],
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
         ("mine", ["history", "output_events", "begun", "saved", "offers", "state", "job_record", "copies"]),
@@ -41,6 +44,7 @@ from minicluster.pod import without_comments
         ),
         ("settle", ["saved", "offers", "state", "requeue", "again"]),
         ("waiting", ["unmet"]),
+        ("would_fit", ["ingest", "need", "offers", "saved", "start_times", "state", "unmet", "waiting"]),
     ],
 )
 def test_a_program_is_sent_with_the_modules_that_it_imports(program: str, modules: list[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, lead
-from minicluster.status.why import Reason, job_in_words
+from minicluster.status.why import READY, Reason, job_in_words, request_in_words
 from status_samples import ended, job
 
 JOB = {
@@ -92,6 +92,23 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
                 ("", "by the time limits of jobs before it"),
             )
         ),
+        *(
+            (
+                known(WAITS, waits="waits for the scheduler", starts={"at": None, "after": after}),
+                [
+                    ("job f1 (lmp) waits for 1m40s for the scheduler", ""),
+                    (f"when it starts is not known: {before}", ""),
+                ],
+            )
+            for after, before in (("f0", "job f0 before it has no time limit"), ("", "a job before it waits for nodes"))
+        ),
+        (
+            known(WAITS, waits=NODES, needs={"": 3}, grows={"": 4}),
+            [
+                ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
+                ("autoscaling makes the size 3 first", ""),
+            ],
+        ),
         (known(WAITS), [("job f1 (lmp) waits for 1m40s: Flux has yet to look at it", "")]),
         (known({"state": "RUN", "result": None}), [("job f1 (lmp) runs on mini-[0-1] for 40s", "")]),
         (
@@ -151,6 +168,39 @@ def test_a_job_has_its_reason_and_the_way_out(found: dict[str, Any], expected: l
     assert [*job_in_words("mini", found, {"": 2})] == [Reason(*each) for each in expected]
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"refused": "it asks for 9"}, [("it can never run: it asks for 9", "")]),
+        ({"waits": READY, "starts": {"at": 200.1, "after": ""}}, [("it would run now", "")]),
+        ({"waits": READY}, [("its nodes are free, and jobs wait that are before it", "")]),
+        (
+            {"waits": READY, "starts": {"at": 500.0, "after": ""}},
+            [("it would start in about 5m, by the time limits of jobs before it", "")],
+        ),
+        (
+            {"waits": "waits for resources that other jobs have", "starts": {"at": 500.0, "after": "f0"}},
+            [
+                ("it would wait for resources that other jobs have", ""),
+                ("it would start in about 5m, when the time limit of job f0 is over", ""),
+            ],
+        ),
+        ({"waits": "the queue is stopped (why)"}, [("the queue is stopped (why)", "")]),
+        (
+            {"waits": NODES, "needs": {"": 3, "gpu": 2}, "grows": {"gpu": 2}},
+            [
+                ("it would wait for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
+                ("it could run once the size is 3", "minicluster scale mini 3"),
+                ("autoscaling makes the size of gpu 2 first", ""),
+            ],
+        ),
+    ],
+)
+def test_what_would_become_of_a_job_is_in_words(told: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    whole = {"refused": "", "waits": "", "needs": {}, "grows": {}, "starts": None, "now": 200.0, **told}
+    assert [*request_in_words("mini", whole, {"": 2})] == [Reason(*each) for each in expected]
+
+
 @pytest.fixture
 def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
     monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path / "home"))
@@ -180,6 +230,28 @@ def test_an_unknown_job_is_refused_by_name(kubectl: Kubectl, found: object, erro
     answers(kubectl, found)
     said = kubectl.run("why", "mini", "f1;ls")
     assert (said.code, said.out, said.err) == (1, "", f"minicluster: {error}\n")
+
+
+def test_options_of_a_job_go_to_the_lead_as_words(kubectl: Kubectl) -> None:
+    kubectl.flux("""shift 3; printf '{"error": "%s"}' "$*"\n""")
+    said = kubectl.run("why", "mini", "--for", "-N4 --job-name='a $(b)' -t 1h")
+    error = """--for "-N4 '--job-name=a $(b)' -t 1h": -N4 --job-name=a $(b) -t 1h"""
+    assert (said.code, said.out, said.err) == (1, "", f"minicluster: {error}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ["f1", "--for", "-n1"],
+            "--for: it is about a job that is not submitted, and f1 is one that is: give one of both",
+        ),
+        (["--for", "-n '1"], "--for: \"-n '1\" can't be split into words: No closing quotation"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(kubectl: Kubectl, words: list[str], error: str) -> None:
+    said = kubectl.run("why", "mini", *words)
+    assert (said.code, said.out, said.err) == (2, "", f"minicluster: {error}\n")
 
 
 def test_why_names_what_the_image_lacks_before_kubernetes_has_ended_the_job(tmp_path: Path) -> None:

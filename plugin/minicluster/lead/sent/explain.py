@@ -1,10 +1,10 @@
 """explain.py ID: why a job waits, where it runs or how it ended, as JSON.
 
 ``job`` is its record (job_record.py), {} if there is no such job; ``waits`` the reason of one that waits, else "";
-``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``said`` the last lines of its output,
-``again`` the job that runs it once more, or "", ``quiet_since`` when one of several tasks that has no limit of time
-printed last, or null, ``starts`` when the scheduler will start one that waits, and at the end of which job, or null,
-and ``now`` the lead's time.
+``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``grows`` the most nodes that the
+agent gives a group by itself; ``said`` the last lines of its output, ``again`` the job that runs it once more, or "",
+``quiet_since`` when one of several tasks that has no limit of time printed last, or null, ``starts`` when one that
+waits will start, and after which job, or null, and ``now`` the lead's time.
 Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -22,7 +22,8 @@ from flux.job.list import job_list_id
 from history import History, folder
 from job_record import REPORT_ATTRIBUTES, record, user_of
 from output_events import OUTPUT_KEY, data_of, events, lookup
-from waiting import WAITING_STATES, reasons, unmet_of
+from start_times import Start, estimate
+from waiting import WAITING_STATES, autoscaled, reasons, unmet_of
 
 #: Lines of the output of a job that has failed, and the most characters of each
 SAID_LINES, LINE_CHARACTERS = 5, 200
@@ -71,18 +72,19 @@ def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
     return JobID(copy).f58plain if copy else ""
 
 
-def start_of(handle: Any, job: int) -> dict[str, Any] | None:
-    """Return when a job will start, and the job whose limit of time is over then, "" for none; None for unknown."""
+def start_of(handle: Any, job: int, *, is_guess: bool) -> dict[str, Any] | None:
+    """Return when a job will start, as `Start.told` has it, by the scheduler or else by the limits; None if unknown."""
     from state import jobs
 
     annotations = job_list_id(handle, job, ["annotations"]).get_job().get("annotations") or {}
     at = (annotations.get("sched") or {}).get("t_estimate")
     if not at:
-        return None
+        start = None if is_guess else (estimate(handle) or {}).get(job)
+        return start.told() if start else None
     running = jobs(handle, "run", ["expiration"])
     # the scheduler's limits begin some milliseconds before the job's
     ending = [one["id"] for one in running if abs(one.get("expiration", 0.0) - at) < ESTIMATE_SECONDS]
-    return {"at": at, "after": JobID(ending[0]).f58plain if ending else ""}
+    return Start(at, ending[0] if ending else 0).told()
 
 
 def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -91,8 +93,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
 
     job = listed(handle, number)
     explanation: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
-    explanation["starts"] = None
-    explanation["now"] = time.time()
+    explanation.update(starts=None, grows={}, now=time.time())
     if job is None:
         return {**explanation, "job": History(folder()).record(number) or {}}, {}
     jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}
@@ -101,8 +102,10 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
     if shown["state"].lower() in WAITING_STATES:
         explanation["waits"] = reasons(handle, [number]).get(number, "")
         if jobspec and shown["state"] == "SCHED":
-            explanation["needs"] = unmet_of(handle, jobspec, nodes(handle)).sizes()
-            explanation["starts"] = start_of(handle, number)
+            unmet = unmet_of(handle, jobspec, nodes(handle))
+            explanation.update(needs=unmet.sizes(), grows=autoscaled())
+            if explanation["waits"].startswith("waits") and not explanation["needs"]:
+                explanation["starts"] = start_of(handle, number, is_guess=unmet.is_guess)
     elif shown["state"] == "RUN":
         if (shown["ntasks"] or 0) > 1 and not jobspec.get("attributes", {}).get("system", {}).get("duration"):
             explanation["quiet_since"] = last_print(handle, number)

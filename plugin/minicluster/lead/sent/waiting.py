@@ -112,6 +112,16 @@ def groups() -> dict[str, range]:
     return by_rank
 
 
+def autoscaled() -> dict[str, int]:
+    """Return the most nodes that the agent gives each group, "" for the cluster's own; none of those that it leaves."""
+    try:
+        its = settings()
+        policies = {"": its["policy"], **{each["name"]: each["policy"] for each in its["groups"]}}
+        return {name: int(policy["max"]) for name, policy in policies.items() if policy}
+    except (OSError, LookupError, ValueError):
+        return {}
+
+
 def settings() -> Any:
     """Return the settings of the lead's pod. Raises OSError, ValueError."""
     return json.loads(Path(LEAD_FOLDER, "agent.json").read_text(encoding="utf-8"))

@@ -87,7 +87,7 @@ class Room:
         key = (request.cores, request.gpus, request.ranks, ranks)
         if key not in self._suits:
             allowed = self.whole.keys() & (set(ranks) if request.ranks is None else request.ranks.intersection(ranks))
-            self._suits[key] = any(self._chunks(request, self.whole[rank], self.whole[rank]) for rank in allowed)
+            self._suits[key] = any(chunks_on(request, self.whole[rank], self.whole[rank]) for rank in allowed)
         return self._suits[key]
 
     def _use(self, ranks: Iterable[int], request: Request) -> None:
@@ -102,20 +102,20 @@ class Room:
                 break
             if request.ranks is not None and rank not in request.ranks:
                 continue
-            fits = self._chunks(request, free, self.whole[rank])
+            fits = chunks_on(request, free, self.whole[rank])
             if fits:
                 chosen[rank] = min(left, 1 if request.apart else fits)
                 left -= chosen[rank]
         assert left or sum(chosen.values()) == request.chunks, f"{chosen} have {request.chunks} chunks"
         return chosen if left == 0 else None
 
-    @staticmethod
-    def _chunks(request: Request, free: tuple[int, int], whole: tuple[int, int]) -> int:
-        """Return how many chunks fit on a node."""
-        if request.exclusive and free != whole:
-            return 0
-        fits = [room // wanted for room, wanted in zip(free, (request.cores, request.gpus)) if wanted]
-        return min(fits) if fits else 1
+
+def chunks_on(request: Request, free: tuple[int, int], whole: tuple[int, int]) -> int:
+    """Return how many chunks fit on a node, of whose cores and GPUs some are free."""
+    if request.exclusive and free != whole:
+        return 0
+    fits = [room // wanted for room, wanted in zip(free, (request.cores, request.gpus)) if wanted]
+    return min(fits) if fits else 1
 
 
 class Group(NamedTuple):

@@ -163,7 +163,7 @@ SUBMIT_OPTIONS: Sequence[Option] = tuple(
         ("switches", "", "=", "bar", PASSED, _HINT, "REQ_SWITCH"),
         ("task-epilog", "", "=", "r", DENIED, "run it in the script"),
         ("task-prolog", "", "=", "r", DENIED, "run it in the script"),
-        ("test-only", "", "", "br", NEAR, "the options are read, and nothing is submitted"),
+        ("test-only", "", "", "br", NEAR, "nothing is submitted; when it would start, by time limits"),
         ("thread-spec", "", "=", "bar", PASSED, _HINT),
         ("threads", "T", "=", "r", PASSED, "messages are Flux's"),
         ("threads-per-core", "", "=", "bar", PASSED, _HINT, "THREADS_PER_CORE"),

@@ -24,15 +24,22 @@ def sbatch(words: Sequence[str]) -> int:
     given, script = given_to("sbatch", words, os.environ)
     request = request_of(handle, "sbatch", given, script)
     if "test-only" in given.values:
-        jobspec_of(request, os.environ, {})
-        print("sbatch: the options are right; nothing is submitted", file=sys.stderr)
-        return 0
+        return test("sbatch", handle, request)
     jobs = submit_all(handle, request, os.environ)
     if "parsable" in given.values:
         print(jobs[0], flush=True)
     elif "quiet" not in given.values:
         print(f"Submitted batch job {jobs[0]}", flush=True)
     return max(code_of(handle, job) for job in jobs) if "wait" in given.values else 0
+
+
+def test(command: str, handle: Any, request: Request) -> int:
+    """Say when a job would start, and submit nothing. Raises SlurmError, OSError."""
+    from slurm_test_only import say_start
+
+    partition = request.given.get("partition") or (request.facts.queues or [request.facts.name])[0]
+    say_start(command, handle, jobspec_of(request, os.environ, {}), partition)
+    return 0
 
 
 def submit_all(handle: Any, request: Request, environment: Mapping[str, str]) -> list[int]:
@@ -88,7 +95,7 @@ def srun(words: Sequence[str]) -> int:
     handle = open_flux()
     request = request_of(handle, "srun", given)
     if "test-only" in given.values:
-        return 0
+        return test("srun", handle, request)
     job = submit(handle, [jobspec_of(request, os.environ, {})], urgency_of(given.values))[0]
     attach(job, given.values)
     return 1
