@@ -18,6 +18,7 @@ from minicluster.sdk.exceptions import (
 )
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.finished import FinishedJob, Result
+from minicluster.sdk.fit import Fit
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import Job, JobOptions
@@ -32,6 +33,7 @@ __all__ = [
     "CreateOptions",
     "EndedError",
     "FinishedJob",
+    "Fit",
     "Job",
     "JobError",
     "JobFailed",

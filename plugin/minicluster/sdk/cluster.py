@@ -14,6 +14,7 @@ from minicluster.sdk.asked_nodes import check_size
 from minicluster.sdk.exceptions import ArgumentError, translated
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.finished import Result
+from minicluster.sdk.fit import Fit
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.job_queue import JobQueue
@@ -122,6 +123,13 @@ class MiniCluster(Pictured):
         """
         return self._queue.submit(words_of(command), options)
 
+    def would_fit(self, **options: Unpack[JobOptions]) -> Fit:
+        """Return whether a job with these ``options`` of `submit` would run, and when. Raises ArgumentError."""
+        from minicluster.sdk.fit import would_fit  # noqa: PLC0415 - few programs need it
+
+        with translated():
+            return would_fit(self._kube, self.name, options)
+
     def executor(self, **options: Unpack[JobOptions]) -> CommandExecutor:
         """Return an executor of commands; each of its jobs has these ``options`` of `submit`."""
         return CommandExecutor(self.submit, options)
@@ -192,17 +200,11 @@ class MiniCluster(Pictured):
 
     def port_forward(self, port: int, local_port: int = 0) -> PortForward:
         """Listen on a local port, any free one by default, that leads to a port of the lead. Raises ArgumentError."""
-        if not isinstance(port, int) or not 0 < port < 65536:
-            raise ArgumentError(f"port={port!r}: give a number from 1 to 65535")
-
         lead = LeadPort(self._kube, self.name, port)
         return PortForward(lead.connect, local_port, lead.close)
 
     def wait(
-        self,
-        until: Literal["quorum", "end"] = "quorum",
-        timeout: float | None = None,
-        progress: Say | None = None,
+        self, until: Literal["quorum", "end"] = "quorum", timeout: float | None = None, progress: Say | None = None
     ) -> int | None:
         """Wait for the quorum or the end, whichever is first. To reach the quorum it wakes a sleeping MiniCluster.
 

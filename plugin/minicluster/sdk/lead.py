@@ -10,7 +10,7 @@ from minicluster.cluster.lead import Lead
 from minicluster.errors import AwayError, DeadlineError, EndError
 from minicluster.kube.port import Forward, KubePort, PodConnection
 from minicluster.lead.ask import read
-from minicluster.sdk.exceptions import translated
+from minicluster.sdk.exceptions import ArgumentError, translated
 from minicluster.sdk.finished import Result
 from minicluster.status.lookup import Cluster
 from minicluster.status.reporter import ended
@@ -24,6 +24,9 @@ class LeadPort:
     """A port of the lead; the connections to one pod share a kubectl."""
 
     def __init__(self, kube: KubePort, name: str, port: int) -> None:
+        """Raise ArgumentError for a number that is no port's."""
+        if not isinstance(port, int) or not 0 < port < 65536:
+            raise ArgumentError(f"port={port!r}: give a number from 1 to 65535")
         self._kube, self._name, self._port = kube, name, port
         self._forward: Forward | None = None
         self._lock = threading.Lock()

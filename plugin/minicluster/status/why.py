@@ -26,6 +26,8 @@ from minicluster.status.table import duration, left_at
 
 #: Why a job waits whose nodes are free (pod/queue/unmet.py)
 READY = "waits for the scheduler"
+#: A start within as many seconds is now
+NOW_SECONDS = 1.0
 #: A job that prints nothing for as long may hang
 NO_PRINT_SECONDS = 300
 MAY_HANG = (
@@ -77,11 +79,17 @@ def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
 
 def of_request(kubernetes: KubePort, name: str, options: Sequence[str]) -> Iterator[Reason]:
     """Yield whether a job with some options of `flux submit` would run, and when. Raises as `of_job` does."""
+    cluster, known = ask_request(kubernetes, name, options)
+    yield from request_in_words(cluster.name, known, sizes_of(cluster))
+
+
+def ask_request(kubernetes: KubePort, name: str, options: Sequence[str]) -> tuple[LiveCluster, dict[str, Any]]:
+    """Return a MiniCluster, and what would_fit.py says of a job with some options. Raises as `of_job` does."""
     way = "`minicluster wait {}` waits until it runs"
     cluster, known = _asked(kubernetes, name, "whether a job would fit", options, way)
     if "error" in known:
-        raise ChoiceError(f"--for {shlex.join(options)!r}: {known['error']}")
-    yield from request_in_words(cluster.name, known, sizes_of(cluster))
+        raise ChoiceError(f"{shlex.join(options)}: {known['error']}")
+    return cluster, known
 
 
 def _asked(
@@ -152,7 +160,7 @@ def request_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, in
         yield Reason(f"it can never run: {known['refused']}")
     elif known["waits"] == READY:
         starts = known["starts"]
-        if starts is None or (starts["at"] is not None and starts["at"] <= known["now"] + 1):
+        if starts is None or (starts["at"] is not None and starts["at"] <= known["now"] + NOW_SECONDS):
             yield Reason("it would run now" if starts else "its nodes are free, and jobs wait that are before it")
         yield from _start("it would start", known)
     else:
@@ -170,7 +178,7 @@ def _start(verb: str, known: Mapping[str, Any]) -> Iterator[Reason]:
     if math.isinf(left):
         before = f"job {after} before it has no time limit" if after else "a job before it waits for nodes"
         yield Reason(f"when {verb} is not known: {before}")
-    elif left > 1:
+    elif left > NOW_SECONDS:
         when = f"when the time limit of job {after} is over" if after else "by the time limits of jobs before it"
         yield Reason(f"{verb} in about {duration(left)}, {when}")
 

@@ -235,7 +235,7 @@ def test_an_unknown_job_is_refused_by_name(kubectl: Kubectl, found: object, erro
 def test_options_of_a_job_go_to_the_lead_as_words(kubectl: Kubectl) -> None:
     kubectl.flux("""shift 3; printf '{"error": "%s"}' "$*"\n""")
     said = kubectl.run("why", "mini", "--for", "-N4 --job-name='a $(b)' -t 1h")
-    error = """--for "-N4 '--job-name=a $(b)' -t 1h": -N4 --job-name=a $(b) -t 1h"""
+    error = """-N4 '--job-name=a $(b)' -t 1h: -N4 --job-name=a $(b) -t 1h"""
     assert (said.code, said.out, said.err) == (1, "", f"minicluster: {error}\n")
 
 
