@@ -29,16 +29,17 @@ from minicluster.status.reported import SHOWN_JOBS, KnownJobs, find_jobs, last, 
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Read them from this report (report.path), and ask no cluster.",
 )
-@options.output
+@options.output_of("A table for people, also of what jobs have used, or JSON for programs.", "table", "wide", "json")
 def command(
     name: str, namespace: str, context: str, count: int | None, html: Path | None, report: Path | None, output: str
 ) -> None:
-    """List the jobs of a MiniCluster.
-
-    Lists the active jobs, and the last of those that have ended.
+    """List the jobs of a MiniCluster: the active ones, and the last of those that have ended.
 
     While the lead runs, it knows them all, also those that Flux has forgotten. After the end they are read from the
     lead's log, which needs report.log; with report.path alone, the error names the file.
+
+    With -o wide, MEM is the most memory that a job has used of what its nodes have, and CPU the cores that it has kept
+    busy, on average, of those that it had; - is unknown.
 
     --html writes a page that needs no network: the jobs on the nodes over time, the queue, and a table. It needs Bokeh:
     pip install 'minicluster[dashboard]'.
@@ -60,6 +61,7 @@ def command(
     \b
     Examples:
       minicluster jobs flux-sample
+      minicluster jobs flux-sample -o wide
       minicluster jobs flux-sample --html jobs.html
       minicluster jobs flux-sample -o json | jq -r 'select(.result == "FAILED").name'
     """
@@ -75,15 +77,15 @@ def command(
     if output == "json":
         streams.write("".join(json.dumps(row) + "\n" for row in rows).encode())
     elif rows:
-        streams.write(table(rows, now, streams.width()).encode())
+        streams.write(table(rows, now, streams.width(), is_wide=output == "wide").encode())
     else:
         streams.say(f"no jobs in {name}")
 
 
 def _write(kubernetes: Kubernetes, name: str, html: Path, most: int, report: Path | None, output: str) -> None:
-    """Write the picture. Raises UsageError for -o json; StateError, StatusError, OutputError, ToolError."""
-    if output == "json":
-        raise UsageError("--html writes a page: leave -o json out")
+    """Write the picture. Raises UsageError for another output; StateError, StatusError, OutputError, ToolError."""
+    if output != "table":
+        raise UsageError(f"--html writes a page: leave -o {output} out")
     # Bokeh is installed where pictures are wanted
     from minicluster.picture import html_export  # noqa: PLC0415
 

@@ -230,11 +230,12 @@ def node(text: str) -> Option:
     return click.option("--node", default="", shell_complete=_nodes, help=text)
 
 
-def output(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `-o`, `--output`: table or json."""
-    kinds = click.Choice(["table", "json"])
-    text = "A table for people, or JSON for programs."
-    return click.option("-o", "--output", type=kinds, default="table", show_default=True, help=text)(function)
+def output_of(text: str, *kinds: str) -> Option:
+    """Return `-o`, `--output`, whose default is the table."""
+    return click.option("-o", "--output", type=click.Choice(kinds), default="table", show_default=True, help=text)
+
+
+output = output_of("A table for people, or JSON for programs.", "table", "json")
 
 
 def output_dir(text: str, required: bool = False) -> Option:

@@ -20,9 +20,9 @@ def command(name: str, namespace: str, context: str, job: str, request: str | No
     """Say why a MiniCluster is as it is, or why a job waits or failed.
 
     Without JOB: the state and its reason, what is wrong with which node, and why jobs wait. With the id of a job: what
-    it waits for and what would let it run, where it runs, or how it ended, with the last lines of its output. With
-    --for: whether such a job would run now, when, what it would wait for, or why it never can; nothing is submitted.
-    The command that changes it follows, after $.
+    it waits for and what would let it run, where it runs, or how it ended, what it has used, with bars for each node,
+    and the last lines of its output. With --for: whether such a job would run now, when, what it would wait for, or why
+    it never can; nothing is submitted. The command that changes it follows, after $.
 
     \b
     Examples:

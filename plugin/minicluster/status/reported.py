@@ -19,6 +19,7 @@ from minicluster.errors import KubernetesError, StateError, UsageError, cut, one
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
+from minicluster.status import used
 from minicluster.status.columns import Column, in_columns
 from minicluster.status.lookup import find, refusals, refuse_forbidden
 from minicluster.status.table import duration, left_at
@@ -178,11 +179,12 @@ def _where(kubernetes: KubePort, cluster: LiveCluster) -> str:
     return "its jobs are known while its lead runs, and later with report.log or report.path"
 
 
-def table(rows: Sequence[Mapping[str, Any]], now: float | None, width: int = 0) -> str:
+def table(rows: Sequence[Mapping[str, Any]], now: float | None, width: int = 0, *, is_wide: bool = False) -> str:
     """Return jobs as a table for people, as `in_columns` does; ``now`` as `KnownJobs` has it."""
     if now is None:
         now = max(filter(None, (row.get(key) for row in rows for key in TIMES)), default=0.0)
-    return in_columns(JOB_COLUMNS, [{**row, "end": _end(row, now)} for row in rows], width)
+    columns = JOB_COLUMNS + WIDE_COLUMNS if is_wide else JOB_COLUMNS
+    return in_columns(columns, [{**row, "end": _end(row, now)} for row in rows], width)
 
 
 def _end(row: Mapping[str, Any], now: float) -> float | None:
@@ -219,4 +221,8 @@ JOB_COLUMNS = (
     Column("EXIT CODE", _exit_code),
     Column("START", _start, brief=partial(_start, how="%m-%d %H:%M"), goes=2),
     Column("DURATION", _duration),
+)
+WIDE_COLUMNS = (
+    Column("MEM", lambda row: used.amount(used.in_all(row).memory) or "-"),
+    Column("CPU", lambda row: used.cores(used.in_all(row).cores) or "-"),
 )

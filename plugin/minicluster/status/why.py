@@ -17,6 +17,7 @@ from minicluster.kube.names import OUR_PREFIX
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
+from minicluster.status import used
 from minicluster.status.diagnosis import CHECK_FAILED, MEMORY_SHORT
 from minicluster.status.document import document
 from minicluster.status.lookup import find, refusals
@@ -131,6 +132,7 @@ def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int]) 
             yield Reason(MAY_HANG.format(duration(quiet)), f"minicluster flux {name} -- cancel {job['id']}")
     else:
         yield Reason(f"{who} {_end(job)}")
+        yield from map(Reason, used.in_words(job))
         for line in known["said"]:
             yield Reason(f"| {line}")
         if known["again"]:

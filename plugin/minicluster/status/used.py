@@ -1,0 +1,138 @@
+"""What a job has used of what it had, in words and in a bar for each node, and what to ask for next time."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from minicluster.console.plurals import counted
+from minicluster.status.table import left_at
+
+#: A job that ran for less says little about the next one
+LEAST_TOLD_SECONDS = 15.0
+#: Below this part of the cores or of the memory a job asked for too much; above this one of the memory for too little
+LOW_PART, SCARCE_PART = 0.5, 0.9
+#: A node that had less of the CPU than this part of the busiest one's did no work
+IDLE_PART = 0.1
+#: Characters of a bar, and the nodes that get bars
+BAR_CHARACTERS, BAR_NODES = 20, 16
+BYTE_UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
+
+
+class Part(NamedTuple):
+    """What was used of what was there; None is unknown."""
+
+    used: float | None
+    of: float | None
+
+    @property
+    def share(self) -> float | None:
+        """The part of 1."""
+        return None if self.used is None or not self.of else self.used / self.of
+
+
+class NodeUse(NamedTuple):
+    """What a job has used of a node, or of all its nodes."""
+
+    memory: Part  #: bytes, at most
+    cores: Part  #: on average
+
+
+def of_nodes(job: Mapping[str, Any]) -> dict[str, NodeUse]:
+    """Return what a job has used by node, by its record; {} if nothing is known."""
+    used = job.get("usage") or {"nodes": {}}
+    return {host: _use(node, job) for host, node in used["nodes"].items()}
+
+
+def in_all(job: Mapping[str, Any]) -> NodeUse:
+    """Return what a job has used in all, by its record."""
+    used = job.get("usage")
+    return _use(used["total"] if used else {}, job)
+
+
+def _use(used: Mapping[str, Any], job: Mapping[str, Any]) -> NodeUse:
+    seconds, cpu = _seconds(job), used.get("cpu_seconds")
+    average = cpu / seconds if cpu is not None and seconds else None
+    return NodeUse(Part(used.get("memory_peak"), used.get("memory_limit")), Part(average, used.get("cores")))
+
+
+def _seconds(job: Mapping[str, Any]) -> float:
+    end = left_at(job)
+    return end - job["t_run"] if end and job["t_run"] else 0.0
+
+
+def amount(part: Part) -> str:
+    """Return bytes of bytes with one unit, "" for unknown ones.
+
+    >>> amount(Part(429496730, 8 << 30)), amount(Part(5 << 20, None)), amount(Part(None, 8 << 30))
+    ('0.4 of 8 GiB', '5 MiB', '')
+    """
+    if part.used is None:
+        return ""
+    unit, scale = next((name, scale) for name, scale in BYTE_UNITS if (part.of or part.used) >= scale or scale == 1)
+    used = f"{part.used / scale:.1f}".removesuffix(".0")
+    return f"{used} of {part.of / scale:.1f}".removesuffix(".0") + f" {unit}" if part.of else f"{used} {unit}"
+
+
+def cores(part: Part) -> str:
+    """Return cores of cores, "" for unknown ones.
+
+    >>> cores(Part(0.96, 4)), cores(Part(0.02, 1)), cores(Part(None, 4))
+    ('1.0 of 4 cores', '0.0 of 1 core', '')
+    """
+    if part.used is None:
+        return ""
+    return f"{part.used:.1f} of {counted(int(part.of), 'core')}" if part.of else f"{part.used:.1f} cores"
+
+
+def in_words(job: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a job that has ended has used, a bar for each node, and what to ask for next time."""
+    nodes, total = of_nodes(job), in_all(job)
+    told = " and ".join(filter(None, [amount(total.memory), cores(total.cores)]))
+    if not told:
+        return
+    notes = [*_notes(job, nodes, total)] if _seconds(job) >= LEAST_TOLD_SECONDS else []
+    less = ": ask for less" if any("ask for" in note for note in notes) else ""
+    yield f"it used {told} on {counted(len(nodes), 'node')}{less}"
+    yield from _bars(nodes)
+    yield from (f"* {note}" for note in notes)
+
+
+def _bars(nodes: Mapping[str, NodeUse]) -> Iterator[str]:
+    """Yield a bar for the memory and the CPU of each node."""
+    for host, use in [*nodes.items()][:BAR_NODES]:
+        for what, part, text in (("memory", use.memory, amount(use.memory)), ("CPU", use.cores, cores(use.cores))):
+            if part.share is not None:
+                full = min(BAR_CHARACTERS, math.ceil(part.share * BAR_CHARACTERS))
+                bar = "|" * full + "." * (BAR_CHARACTERS - full)
+                yield f"[{bar}] {part.share:.0%} {what} of {host}: {text}"
+    if len(nodes) > BAR_NODES:
+        yield f"and {counted(len(nodes) - BAR_NODES, 'more node')}"
+
+
+def _notes(job: Mapping[str, Any], nodes: Mapping[str, NodeUse], total: NodeUse) -> Iterator[str]:
+    """Yield what to ask for next time, with the option."""
+    idle = _idle(nodes)
+    if idle:
+        names = ", ".join(idle[:BAR_NODES])
+        yield f"{names} did no work: if that is how the program is, ask for -N{len(nodes) - len(idle)}"
+    elif total.cores.share is not None and total.cores.share < LOW_PART:
+        yield f"most of its cores did nothing: ask for {_fewer(job, total.cores)}"
+    memory = [use.memory.share for use in nodes.values() if use.memory.share is not None]
+    if memory and max(memory) > SCARCE_PART:
+        yield "it used nearly all of a node's memory: raise resources.limits.memory, or use more nodes: -N"
+    elif len(memory) == len(nodes) and max(memory) < LOW_PART:
+        yield "less memory would do, if no other job needs it: resources.limits.memory"
+
+
+def _idle(nodes: Mapping[str, NodeUse]) -> Sequence[str]:
+    """Return the nodes that did nothing, beside others that did."""
+    used = {host: use.cores.used for host, use in nodes.items()}
+    busiest = max((cpu for cpu in used.values() if cpu is not None), default=0.0)
+    return [host for host, cpu in used.items() if cpu is not None and cpu < IDLE_PART * min(1.0, busiest)]
+
+
+def _fewer(job: Mapping[str, Any], part: Part) -> str:
+    """Return the option of as many cores as a job has kept busy."""
+    tasks, used, of = job.get("ntasks") or 1, part.used or 0.0, part.of or 0.0
+    # with -N alone it would get whole nodes again
+    return f"-n{tasks} -c{max(1, math.ceil(used / tasks))}" if of > tasks else f"-n{max(1, math.ceil(used))}"
