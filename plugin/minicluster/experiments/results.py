@@ -25,6 +25,10 @@ def _seconds(job: Mapping[str, Any]) -> float | None:
     return round(end - start, 6) if start and end else None
 
 
+def _used(key: str) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda job: ((job.get("usage") or {}).get("total") or {}).get(key)
+
+
 #: The columns of results.csv, which each record has, too: what they have of a job
 RUN_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "size": itemgetter("size"),
@@ -38,19 +42,21 @@ RUN_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "exit_code": itemgetter("exit_code"),
     "nodes": itemgetter("nodes"),
 }
+#: The same of what it has used, which older records lack
+USED_COLUMNS = {key: _used(key) for key in ("memory_peak", "cpu_seconds", "read", "written")}
 
 
 def record(size: int, iteration: int, job: Mapping[str, Any], events: Iterable[Any]) -> Record:
     """Return the record of a run from its job, as the report has it, and from its events."""
     of_run = {**job, "size": size, "iteration": iteration}
-    columns = {name: value(of_run) for name, value in RUN_COLUMNS.items()}
+    columns = {name: value(of_run) for name, value in {**RUN_COLUMNS, **USED_COLUMNS}.items()}
     return {**columns, "result": job["result"], "events": list(events)}
 
 
 def table(records: Iterable[Record]) -> str:
     """Return records as CSV."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, RUN_COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, [*RUN_COLUMNS, *USED_COLUMNS], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
     return text.getvalue()

@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,6 +92,11 @@ class JobFailed(JobError):  # noqa: N818 - what happened
     def output(self) -> str:
         """What the job printed."""
         return self.job.output
+
+    @property
+    def usage(self) -> Mapping[str, Any] | None:
+        """What the job used, as of a `FinishedJob`."""
+        return self.job.usage
 
 
 class JobRefused(JobError):  # noqa: N818 - what happened

@@ -15,6 +15,9 @@ class FinishedJob:
     exit_code: int  #: 128 plus the signal's number if a signal killed it; 1 if it never ran
     pieces: tuple[tuple[str, str], ...] = ()  #: its output in order: ``stdout`` or ``stderr``, and a text
     reason: str = ""  #: how it failed, such as "was cancelled: by me"; "" for one that did not
+    #: What it used, by ``nodes`` and in ``total``: ``cpu_seconds``, ``cores``, and in bytes ``memory_peak``,
+    #: ``memory_limit``, ``read`` and ``written``; None for what is unknown
+    usage: Mapping[str, Any] | None = None
 
     @property
     def output(self) -> str:
@@ -48,7 +51,8 @@ def finished(name: str, end: Mapping[str, Any]) -> FinishedJob:
         code, reason = 1, "never ran"
     else:
         reason = words.of_job_end(code, "", "") if code else ""
-    return FinishedJob(name, code, tuple((stream, text) for stream, text in end["output"]), reason)
+    pieces = tuple((stream, text) for stream, text in end["output"])
+    return FinishedJob(name, code, pieces, reason, end["usage"])
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ JOB = {
     "exit_code": 0,
     "nodes": "mc-2-[0,2]",
     "result": "COMPLETED",
+    "usage": {"nodes": {}, "total": {"memory_peak": 7, "cpu_seconds": 1.25, "read": None, "written": 3}},
 }
 VALUES: dict[str, Any] = {"size": 2, "containers": [{"command": ["a", "b"]}]}
 
@@ -40,6 +41,10 @@ def test_a_record_has_the_times_and_how_the_job_ended() -> None:
         "seconds": 1.5,
         "exit_code": 0,
         "nodes": "mc-2-[0,2]",
+        "memory_peak": 7,
+        "cpu_seconds": 1.25,
+        "read": None,
+        "written": 3,
         "result": "COMPLETED",
         "events": [{"name": "submit"}],
     }
@@ -50,14 +55,18 @@ def test_a_record_has_the_times_and_how_the_job_ended() -> None:
 
 def test_the_table_has_all_records_in_their_order(tmp_path: Path) -> None:
     found = Results(tmp_path)
-    for size, iteration, changes in ((10, 1, {}), (2, 2, {"exit_code": 7}), (2, 1, {"t_run": None, "nodes": None})):
+    for size, iteration, changes in (
+        (10, 1, {}),
+        (2, 2, {"exit_code": 7}),
+        (2, 1, {"t_run": None, "nodes": None, "usage": None}),
+    ):
         found.output(size, iteration)
         found.keep(made(size, iteration, **changes))
     assert (tmp_path / "results.csv").read_text().splitlines() == [
-        "size,iteration,tasks,id,submit,start,end,seconds,exit_code,nodes",
-        "2,1,4,f1,1.0,,4.0,,0,",
-        '2,2,4,f1,1.0,2.5,4.0,1.5,7,"mc-2-[0,2]"',
-        '10,1,4,f1,1.0,2.5,4.0,1.5,0,"mc-2-[0,2]"',
+        "size,iteration,tasks,id,submit,start,end,seconds,exit_code,nodes,memory_peak,cpu_seconds,read,written",
+        "2,1,4,f1,1.0,,4.0,,0,,,,,",
+        '2,2,4,f1,1.0,2.5,4.0,1.5,7,"mc-2-[0,2]",7,1.25,,3',
+        '10,1,4,f1,1.0,2.5,4.0,1.5,0,"mc-2-[0,2]",7,1.25,,3',
     ]
     assert not list(tmp_path.rglob("*.new"))
 
@@ -72,6 +81,10 @@ def test_a_record_that_is_not_complete_counts_as_none(tmp_path: Path, text: str 
     assert found.records() == []
     path.write_text(json.dumps(made(2, 1)))
     assert found.record(2, 1) == made(2, 1)
+    # that of an older version has no use
+    path.write_text(json.dumps({key: value for key, value in made(2, 1).items() if key not in results.USED_COLUMNS}))
+    found.keep_table()
+    assert (tmp_path / "results.csv").read_text().endswith('"mc-2-[0,2]",,,,\n')
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ def end(key: str, words: list[str]) -> None:
     """Run a job to its end."""
     while words == ["wait"] and not FREE.exists() and key not in CANCELLED:
         time.sleep(0.02)
-    say(key=key, end={"status": 0, "exception": None, "output": [["stdout", " ".join(words[1:]) + "\n"]]})
+    say(
+        key=key, end={"status": 0, "exception": None, "output": [["stdout", " ".join(words[1:]) + "\n"]], "usage": None}
+    )
 
 
 def main() -> None:

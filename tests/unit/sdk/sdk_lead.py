@@ -69,9 +69,9 @@ class StandIn:
         """Send bytes."""
         self._far.sendall(data)
 
-    def end(self, job: str, status: int | None = 0, exception: Any = None, output: Any = ()) -> None:
+    def end(self, job: str, status: int | None = 0, exception: Any = None, output: Any = (), usage: Any = None) -> None:
         """Send the end of a job."""
-        self.say(key=job, end={"status": status, "exception": exception, "output": list(output)})
+        self.say(key=job, end={"status": status, "exception": exception, "output": list(output), "usage": usage})
 
     def break_off(self, exit_code: int | None = None, stderr: bytes = b"") -> None:
         """End the connection, or with an exit code the program."""

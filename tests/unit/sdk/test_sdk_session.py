@@ -104,11 +104,12 @@ def test_a_future_follows_its_job_from_submission_to_end(client):
     assert not future.running()
     started = threading.Event()
     lead.say(key=key, started=True)
-    lead.end(key, 0, output=[["stdout", "a"], ["stderr", "b"], ["stdout", "c\n"]])
+    used = {"nodes": {"mc-0": {"cpu_seconds": 1.5}}, "total": {"cpu_seconds": 1.5}}
+    lead.end(key, 0, output=[["stdout", "a"], ["stderr", "b"], ["stdout", "c\n"]], usage=used)
     future.add_done_callback(lambda _: started.set())
     job = future.result(10)
     assert started.wait(10)
-    assert job == FinishedJob("f1", 0, (("stdout", "a"), ("stderr", "b"), ("stdout", "c\n")), "")
+    assert job == FinishedJob("f1", 0, (("stdout", "a"), ("stderr", "b"), ("stdout", "c\n")), "", used)
     assert (job.output, job.stdout, job.stderr) == ("abc\n", "ac\n", "b")
     assert not future.running()
     assert not future.cancel()
@@ -158,14 +159,14 @@ def test_a_failed_job_raises_job_failed_with_exit_code_and_output(client, status
     future = client.submit("false")
     key = lead.begin().next()["key"]
     lead.say(key=key, id="f1")
-    lead.end(key, status, exception, [["stderr", "why\n\n"], ["stdout", "out\n"]])
+    lead.end(key, status, exception, [["stderr", "why\n\n"], ["stdout", "out\n"]], {"total": {}})
     error = future.exception(10)
     assert isinstance(error, JobFailed)
-    assert (error.exit_code, error.output) == (code, "why\n\nout\n")
+    assert (error.exit_code, error.output, error.usage) == (code, "why\n\nout\n", {"total": {}})
     assert str(error) == f"job f1 {reason}: why"
     said = JobFailed(FinishedJob("f1", 1, (("stderr", "flux-shell: no such file\n"),), "failed: no such file"))
     assert str(said) == "job f1 failed: no such file"
-    assert error.job == FinishedJob("f1", code, (("stderr", "why\n\n"), ("stdout", "out\n")), reason)
+    assert error.job == FinishedJob("f1", code, (("stderr", "why\n\n"), ("stdout", "out\n")), reason, {"total": {}})
 
 
 def test_a_job_that_flux_refuses_raises_job_refused(client):

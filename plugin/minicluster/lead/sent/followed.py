@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -15,6 +16,7 @@ from copies import copies_after
 from described import marked
 from flux import constants
 from flux.job import JobID, event_watch_async
+from job_record import USAGE_ATTRIBUTES, usage
 from output_events import KEPT_BYTES, Event, Tail, events
 from recorded import GONE, Recorded
 
@@ -40,7 +42,7 @@ class Followed:
 
     def __init__(self, key: str, job: int, reply: Replies) -> None:
         self.key, self.job, self.reply = key, job, reply
-        self.end: dict[str, Any] = {"status": None, "exception": None, "output": []}
+        self.end: dict[str, Any] = {"status": None, "exception": None, "output": [], "usage": None}
         self.waits: str | None = ""  # the reason that the client knows; None once it no longer waits
         self.has_started = False
         self.tail = Tail(KEPT_BYTES)
@@ -210,6 +212,13 @@ class Journal:
             self._end(followed)
 
     def _end(self, followed: Followed) -> None:
+        asked = self.handle.rpc("job-list.list-id", {"id": followed.job, "attrs": USAGE_ATTRIBUTES})
+        asked.then(partial(self._take_usage, followed))
+
+    def _take_usage(self, followed: Followed, future: Any) -> None:
+        """Take what a job has used, unless Flux has forgotten it; then read its output."""
+        with suppress(OSError):
+            followed.end["usage"] = usage(future.get()["job"])
         event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)
 
     def _look_for_copies(self, now: float) -> None:

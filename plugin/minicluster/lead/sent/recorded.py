@@ -68,4 +68,5 @@ def end_of(record: Mapping[str, Any]) -> dict[str, Any]:
         "exception": {"type": kind, "note": note} if kind else None,
         # a job that never ran has no output
         "output": [] if code is None else [("stderr", GONE)],
+        "usage": record.get("usage"),
     }

@@ -15,12 +15,14 @@ from state import exit_code, parse_idset
 TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
 SAME = (*TIMES, "ntasks", "urgency", "queue")
 EXCEPTION = ("exception_occurred", "exception_severity", "exception_type", "exception_note")
-REPORT_ATTRIBUTES = ["name", "nodelist", "ranks", "state", "result", "waitstatus", "annotations", *EXCEPTION, *SAME]
 #: Flux's numbers of states and results (flux_job_state_t, flux_job_result_t)
 STATE_NAMES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
 RESULT_NAMES = {1: "COMPLETED", 2: "FAILED", 4: "CANCELED", 8: "TIMEOUT"}
 #: The memo of a job with what it has used, and what begins the key of each rank in it
 USAGE_KEY, RANK_PREFIX = "minicluster_usage", "rank"
+#: The attributes of a job by which `usage` knows it
+USAGE_ATTRIBUTES = ["ranks", "nodelist", "annotations"]
+REPORT_ATTRIBUTES = ["name", "state", "result", "waitstatus", *EXCEPTION, *SAME, *USAGE_ATTRIBUTES]
 #: What is told of each node (usage.lua): bytes, seconds and cores
 USAGE_FIELDS = ("memory_peak", "memory_limit", "cpu_seconds", "cores", "read", "written")
 
