@@ -32,7 +32,7 @@ SECTIONS = {
         "list",
     ),
     "Slurm's commands": ("sbatch", "srun", "salloc", "squeue", "sacct", "sinfo", "scancel", "scontrol"),
-    "Larger changes and bursts": ("replace", "burst"),
+    "Larger changes and bursts": ("replace", "burst", "simulate"),
     "Rendering and GitOps": ("template", "render", "argocd", "keygen", "convert"),
     "Setup and help": ("support", "plugin", "chart"),
 }

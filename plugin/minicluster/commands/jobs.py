@@ -53,8 +53,8 @@ def command(
       exit_code     128 and the signal's number if a signal ended it; null if it never ran
       exception     what else ended it, such as timeout: NOTE
       nodes, ranks  a hostlist and an idset
-      ntasks, urgency, queue
-      t_submit, t_run, t_cleanup, t_inactive  seconds since the epoch
+      ntasks, nnodes, ncores, urgency, queue; duration  its time limit in seconds
+      t_submit, t_estimate, t_run, t_cleanup, t_inactive  seconds since the epoch
       usage         by "nodes" and "total": cpu_seconds, cores; memory_peak, memory_limit, read, written in bytes
       user          the attributes below attributes.user of its jobspec
 

@@ -201,7 +201,11 @@ def _status(row: Mapping[str, Any]) -> str:
 
 
 def _start(row: Mapping[str, Any], how: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
-    return datetime.fromtimestamp(row["t_run"], UTC).strftime(how) if row["t_run"] else "-"
+    at, about = row["t_run"], ""
+    if not at and row["result"] is None:
+        # of one that waits; older leads tell none
+        at, about = row.get("t_estimate"), "~"
+    return about + datetime.fromtimestamp(at, UTC).strftime(how) if at else "-"
 
 
 def _duration(row: Mapping[str, Any]) -> str:

@@ -63,6 +63,19 @@ def test_the_table_has_a_line_for_each_job() -> None:
     assert table(ROWS, START + 120) == SHOWN
 
 
+def test_a_job_that_waits_may_have_an_estimate_of_its_start() -> None:
+    waits = row(3, state="SCHED", result=None, **NEVER, t_estimate=START + 600)
+    assert table([waits], START).splitlines()[1].split() == [
+        "f3",
+        "work",
+        "-",
+        "PENDING",
+        "-",
+        "~2030-01-01T12:10:00Z",
+        "-",
+    ]
+
+
 def test_in_a_report_a_job_runs_until_the_last_time_that_is_known() -> None:
     assert table(ROWS, None).splitlines()[-1].endswith(" 1m3s")
 

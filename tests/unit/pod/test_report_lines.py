@@ -18,7 +18,7 @@ from minicluster.commands.jobs import command
 NOTHING = dict.fromkeys(
     (
         *("result", "exit_code", "exception", "nodes", "ranks", "t_submit", "t_run", "t_cleanup", "t_inactive"),
-        *("ntasks", "urgency", "queue", "usage"),
+        *("ntasks", "nnodes", "ncores", "duration", "urgency", "queue", "t_estimate", "usage"),
     )
 )
 ENDED = {
@@ -67,7 +67,8 @@ def flux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeFlux:
             {"state": "INACTIVE", "result": "CANCELED", "exception": "cancel"},
         ),
         ({"state": 8, "urgency": 0, "nodelist": "", "ranks": ""}, {"state": "SCHED", "urgency": 0}),
-        ({"state": 16, "ranks": "3"}, {"state": "RUN", "ranks": "3"}),
+        ({"state": 8, "annotations": {"sched": {"t_estimate": 5.5}}}, {"state": "SCHED", "t_estimate": 5.5}),
+        ({"state": 16, "ranks": "3", "ncores": 4}, {"state": "RUN", "ranks": "3", "ncores": 4}),
         # a state of a later Flux
         ({"state": 128}, {"state": "128"}),
     ],

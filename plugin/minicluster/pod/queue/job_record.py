@@ -13,7 +13,7 @@ from state import exit_code, parse_idset
 
 #: The attributes of a job that are asked of Flux, and reported under the same names
 TIMES = ("t_submit", "t_run", "t_cleanup", "t_inactive")
-SAME = (*TIMES, "ntasks", "urgency", "queue")
+SAME = (*TIMES, "ntasks", "nnodes", "ncores", "duration", "urgency", "queue")
 EXCEPTION = ("exception_occurred", "exception_severity", "exception_type", "exception_note")
 #: Flux's numbers of states and results (flux_job_state_t, flux_job_result_t)
 STATE_NAMES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
@@ -45,6 +45,8 @@ def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) ->
         "ranks": job.get("ranks", "").strip("[]") or None,
         # Flux leaves out a time that has not come, or gives 0
         **{key: job.get(key) if key == "urgency" else job.get(key) or None for key in SAME},
+        # what Fluxion says of one that waits
+        "t_estimate": ((job.get("annotations") or {}).get("sched") or {}).get("t_estimate"),
         "usage": usage(job),
         "user": user,
     }

@@ -75,10 +75,10 @@ class Timeline:
         for free in self._free[first:last]:
             free.update({rank: state.subtract(free[rank], pair) for rank, pair in pairs.items() if rank in free})
 
-    def place(self, job: Waiting, earliest: float = -math.inf) -> Start:
-        """Give a job the first place in which it has room until its limit, not before a time."""
+    def place(self, job: Waiting, earliest: float = -math.inf, latest: float = math.inf) -> Start:
+        """Give a job the first place in which it has room until its limit, between two times."""
         for place, begin in enumerate(self._times):
-            pairs = self._room(job, place) if begin >= earliest else None
+            pairs = self._room(job, place) if earliest <= begin <= latest else None
             if pairs is not None:
                 self._take(begin, begin + job.seconds, pairs)
                 start = Start(begin, self._ends_at(begin, pairs) if place else 0)

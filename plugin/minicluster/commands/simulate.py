@@ -1,0 +1,43 @@
+"""``minicluster simulate``: what another size or scheduling policy would have done for the jobs."""
+
+import json
+
+import click
+
+from minicluster.commands import options
+from minicluster.console import streams
+from minicluster.kube.kubectl import Kubernetes
+from minicluster.status import simulated
+
+
+@click.command("simulate")
+@options.of_cluster
+@click.option("--size", "sizes", multiple=True, type=click.IntRange(1, 10000), help="Nodes; may be given again.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(["fcfs", "easy", "conservative"]),
+    help="Policy of the scheduler; may be given again.",
+)
+@options.output
+def command(
+    name: str, namespace: str, context: str, sizes: tuple[int, ...], policies: tuple[str, ...], output: str
+) -> None:
+    """Say what other sizes or policies would have done.
+
+    The jobs that have ended are replayed in a model of the scheduler: each is submitted when it was, and takes the
+    nodes, cores and time that it took. The first line is what happened, the second what the model makes of the present
+    size and policy: the difference is its error. It takes all nodes for alike, and knows no dependencies of jobs.
+
+    \b
+    Examples:
+      minicluster simulate flux-sample --size 4 --size 8
+      minicluster simulate flux-sample --policy easy --policy fcfs
+    """
+    load = simulated.load_of(Kubernetes(context, namespace), name)
+    lines = [*simulated.outcomes(load, sizes, policies)]
+    if output == "json":
+        streams.write("".join(json.dumps(each._asdict()) + "\n" for each in lines).encode())
+    else:
+        streams.write(simulated.table(lines, streams.say, streams.width()).encode())
