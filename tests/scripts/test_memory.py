@@ -160,7 +160,6 @@ def test_a_reserve_of_memory_is_guarded_as_long_as_the_broker_runs(make: Make, i
 
 def test_what_jobs_leave_is_looked_after_from_the_first_job_on(make: Make) -> None:
     pod = make({**QUIET, "pod": {"sharedMemory": "none"}})
-    pod.edit("memory.sh", "FIRST_JOB_PAUSE_SECONDS=2", "FIRST_JOB_PAUSE_SECONDS=0.1")
     pod.play("python guard.py", "exec sleep 600")
     (pod.root / "shm").mkdir()
     for name in ("before", ".hidden"):
@@ -170,7 +169,11 @@ def test_what_jobs_leave_is_looked_after_from_the_first_job_on(make: Make) -> No
     noted = {Path(name).name for name in (pod.run_folder / "shm").read_text().split("\0") if name}
     assert noted == {"before", ".hidden"}
     assert not pod.calls("python", "guard.py")
-    (pod.run_folder / "jobs").touch()
+    begun = pod.run_folder / "usage/begun"
+    until(begun.is_fifo)
+    # the node's shell of a job tells of it
+    with begun.open("r+b", buffering=0) as fifo:
+        fifo.write(b"\n")
     until(lambda: pod.calls("python", "guard.py"))
     [call] = pod.calls("python", "guard.py")
     # without a reserve, and with shared memory that is not its own

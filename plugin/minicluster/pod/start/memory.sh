@@ -6,8 +6,8 @@
 RECORD_KIB=54 LEAST_RECORDS=300
 # MiB of memory from which on Flux's own size of the content store's cache, 16 MiB, is small beside it
 MUCH_MIB=1024
-# seconds between two looks at the kernel's kills, and for the first job
-KILLS_PAUSE_SECONDS=10 FIRST_JOB_PAUSE_SECONDS=2
+# seconds between two looks at the kernel's kills
+KILLS_PAUSE_SECONDS=10
 
 # with FOLDER, /sys/fs/cgroup of version 1 or 2: sets mc_memory to the limit in MiB, "" without one, and mc_memory_events
 # to the file that counts kills.
@@ -71,11 +71,20 @@ note_shared_memory() { printf '%s\0' "$1"/* "$1"/.[!.]* >"$mc_state/run/shm"; }
 # As long as the broker runs: takes away what ended jobs leave, and with flux.memoryReserve ends jobs that take it. Without
 # a reserve it begins with the first job.
 guard_node() {
-  if [ -z "$mc_reserve" ]; then
-    until [ -e "$mc_state/run/jobs" ]; do sleep "$FIRST_JOB_PAUSE_SECONDS" 3>&- || return 0; done
-  fi
+  [ -n "$mc_reserve" ] || wait_for_job
   exec "$mc_flux" python "$mc_files/guard.py" "$mc_memory_folder" "${mc_reserve:-0}" "$mc_host" "$mc_run" \
     ${mc_own_shm:+own} 2>&3 3>&-
+}
+
+# Waits for the first job, of which usage.lua tells.
+wait_for_job() {
+  begun=$mc_state/run/usage/begun
+  mkdir -p "${begun%/*}"
+  [ -p "$begun" ] || mkfifo "$begun" || return 0
+  exec 4<>"$begun"
+  # of one that was before, with an earlier broker, nobody tells any more
+  [ -e "$mc_state/run/jobs" ] || read -r _ <&4
+  exec 4<&-
 }
 
 # Looks again and again, as long as the broker runs.
