@@ -116,6 +116,17 @@ def test_jobs_are_held_released_depended_on_and_cancelled(sh: Sh) -> None:
     )
 
 
+def test_a_job_that_requeues_itself_keeps_its_id_and_its_files(sh: Sh) -> None:
+    script = "#SBATCH -o made/%j/%x.txt --open-mode=append\ntrap : TERM\n"
+    script += "echo $SLURM_JOB_ID $SLURM_RESTART_COUNT\n"
+    script += '[ "$SLURM_RESTART_COUNT" ] && srun -o again/%j/%s echo step && exit\n'
+    write(sh, "again.sh", f"{script}scontrol requeue $SLURM_JOB_ID && echo requeued\n")
+    job = sh("sbatch --parsable again.sh").strip()
+    until(lambda: sh(f"sacct -n -P -j {job} -o jobid,state") == f"{job}|COMPLETED\n")
+    assert sh(f"cat made/{job}/again.sh.txt again/{job}/0") == f"{job}\nrequeued\n{job} 1\nstep\n"
+    assert sh(f"scontrol requeue {job}; sacct -n -P -D -j 1 -j {job} -o jobid").split() == [job] * 3
+
+
 def test_the_start_of_a_job_that_waits_is_the_schedulers_estimate(sh: Sh) -> None:
     first = sh("sbatch --parsable -N2 --exclusive -t 10 --wrap 'sleep inf'").strip()
     until(lambda: sh("squeue -h -t R -o %i") == f"{first}\n")

@@ -147,6 +147,11 @@ def test_each_option_has_one_meaning_in_each_command() -> None:
 
 def test_options_of_the_other_commands_may_stand_behind_their_words() -> None:
     assert read_words(OPTIONS_OF["scancel"], ["5", "-s", "USR1", "6"]) == ({"signal": "USR1"}, ["5", "6"])
+    # submitit's way to ask for several
+    assert read_words(OPTIONS_OF["sacct"], shlex.split("-o a -j 1 -o b -j 2,3"), ["jobs"])[0] == {
+        "format": "b",
+        "jobs": "1,2,3",
+    }
     assert read_words(OPTIONS_OF["squeue"], ["-h", "-o%i", "-j", "5"]) == (
         {"noheader": "", "format": "%i", "jobs": ""},
         ["5"],

@@ -166,7 +166,7 @@ def test_a_task_is_found_by_its_array_and_by_its_own_number() -> None:
     assert task.id == "5_3"
     found = [text for text in ("5", "5_3", "5_[0-9]", "17", "5_4", "3") if wanted_of(text, int).has(task)]
     assert found == ["5", "5_3", "5_[0-9]", "17"]
-    again = job(annotations={"user": {"slurm": {"id": 4}}})
+    again = job(annotations={"user": {"slurm": {"id": "4"}}})
     assert (again.id, [text for text in ("4", "17", "5") if wanted_of(text, int).has(again)]) == ("4", ["4", "17"])
 
 

@@ -107,7 +107,20 @@ def copy_of(
     if lost:
         own["losses"] = losses_of(jobspec) + 1
     user = {**(attributes.get("user") or {}), "minicluster": own}
+    if "slurm" in user:
+        user["slurm"] = again = slurm_again(user["slurm"], job)
+        system["shell"] = json.loads(json.dumps(system.get("shell") or {}).replace("{{id.dec}}", again["id"]))
     return {**jobspec, "attributes": {**attributes, "system": system, "user": user}}
+
+
+def slurm_again(own: Mapping[str, Any], job: int) -> dict[str, Any]:
+    """Return the attributes by which Slurm's commands know the copy of a job by that job's id."""
+    # as text: Lua's numbers would lose digits
+    again = {**own, "id": own.get("id") or str(job), "restarts": own.get("restarts", 0) + 1}
+    if "index" in own:
+        # the array's first task has its id
+        again["array"] = own.get("array") or job
+    return again
 
 
 def lookup(handle: Any, job: int, original: bool = False) -> dict[str, Any] | None:
@@ -137,7 +150,11 @@ def resubmit(handle: Any, job: Mapping[str, Any], lost: bool = False, runs: bool
     jobspec, original = lookup(handle, job["id"]), lookup(handle, job["id"], original=True)
     if not (jobspec and original):
         raise FileNotFoundError("its jobspec is gone")
-    copy = int(submit(handle, json.dumps(copy_of(jobspec, original, job["id"], lost, runs)), job["urgency"]))
+    again = copy_of(jobspec, original, job["id"], lost, runs)
+    copy = int(submit(handle, json.dumps(again), job["urgency"]))
+    if "slurm" in again["attributes"]["user"]:
+        memo = {"slurm": again["attributes"]["user"]["slurm"]}
+        handle.rpc("job-manager.memo", {"id": copy, "volatile": False, "memo": memo}).get()
     # this returns when the copy is listed: the next request must find it
     job_list_id(handle, copy, ["dependencies"]).get_job()
     return copy

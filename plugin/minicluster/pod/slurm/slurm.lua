@@ -36,6 +36,23 @@ local function cores(rank)
     return resources.ncores or count(resources.cores)
 end
 
+-- the shell's own number of the job would lose digits in Lua 5.1
+local function number_of_job()
+    return own.id or io.open("/proc/self/cmdline"):read("*a"):match("(%d+)%c*$")
+end
+
+-- Makes the folders of the files of output, as Slurm does; a name that only tasks know stays as it is
+local function make_folders()
+    local known = { ["{{id.dec}}"] = number_of_job(), ["{{node.name}}"] = shell.rankinfo.name }
+    for _, stream in pairs(((jobspec.attributes.system.shell or {}).options or {}).output or {}) do
+        local path = type(stream) == "table" and stream.path or ""
+        local folder = path:gsub("{{[^}]*}}", known):match("^(.+)/[^/]+$")
+        if folder and not folder:find("{{", 1, true) and not io.open(folder) then
+            os.execute("mkdir -p -- '" .. folder:gsub("'", "'\\''") .. "'")
+        end
+    end
+end
+
 local execution = shell.info.R.execution
 local here = shell.rankinfo
 local all_cores, all_tasks, left = {}, {}, own.tasks
@@ -52,14 +69,14 @@ for rank = 0, shell.info.size - 1 do
 end
 local hosts = table.concat(execution.nodelist, ",")
 local gpus = count(here.resources.gpus)
+make_folders()
 
 if own.command == "step" then
     shell.setenv("SLURM_STEP_NODELIST", hosts)
     shell.setenv("SLURM_STEP_NUM_NODES", whole(shell.info.size))
     shell.setenv("SLURM_STEP_TASKS_PER_NODE", repeated(all_tasks))
 else
-    -- the shell's own number of the job would lose digits in Lua 5.1
-    local job = own.id and whole(own.id) or io.open("/proc/self/cmdline"):read("*a"):match("(%d+)%c*$")
+    local job = number_of_job()
     local nodes = whole(shell.info.size)
     local known = {
         SLURM_JOB_ID = job, SLURM_JOBID = job,
@@ -71,6 +88,7 @@ else
     if (jobspec.attributes.system.duration or 0) > 0 and execution.expiration then
         known.SLURM_JOB_END_TIME = whole(execution.expiration)
     end
+    if own.restarts then known.SLURM_RESTART_COUNT = whole(own.restarts) end
     if own.index and not own.array then known.SLURM_ARRAY_JOB_ID = job end
     for name, text in pairs(known) do shell.setenv(name, text) end
 end

@@ -24,7 +24,7 @@ from state import parse_idset
 #: Files of a container's memory limit (cgroups(7)), and of the machine
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 #: What of a job's attributes the commands show
-SHOWN = ("id", "array", "index", "partition", "comment", "tasks")
+SHOWN = ("array", "index", "partition", "comment", "tasks")
 #: Properties that resources.sh makes of where a node is
 _LOCATION = "="
 

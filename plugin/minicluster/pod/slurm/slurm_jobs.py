@@ -87,7 +87,7 @@ def job_of(entry: Mapping[str, Any], user: str, partition: str) -> Job:
     status = entry.get("waitstatus") or 0
     return Job(
         flux=entry["id"],
-        number=own.get("id") or entry["id"],
+        number=int(own.get("id") or entry["id"]),
         array=None if index is None else (array or entry["id"], index),
         name=entry.get("name") or "",
         user=user,

@@ -96,13 +96,21 @@ class Reader:
         return options
 
 
-def read_words(options: Iterable[Option], words: Sequence[str]) -> tuple[Mapping[str, str], Sequence[str]]:
-    """Return the options of a command that shows or changes jobs, and its other words. Raises SlurmError."""
+def read_words(
+    options: Iterable[Option], words: Sequence[str], lists: Sequence[str] = ()
+) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Return the options of a command that shows or changes jobs, and its other words. Raises SlurmError.
+
+    Of an option that is given again the last value counts, but for ``lists``, whose values add up.
+    """
     options_given, rest = Reader(options).read(words, permute=True)
     for option, _ in options_given:
         if option.kind == DENIED:
             raise SlurmError(f"{option.shown}: not in a MiniCluster: {option.text}")
-    return {option.name: value for option, value in options_given}, rest
+    given: dict[str, str] = {}
+    for option, value in options_given:
+        given[option.name] = f"{given[option.name]},{value}" if option.name in lists and option.name in given else value
+    return given, rest
 
 
 def read_submission(

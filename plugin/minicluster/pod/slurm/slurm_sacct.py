@@ -23,13 +23,15 @@ from slurm_words import moment_of
 SACCT_COLUMNS = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 SACCT_BRIEF = "JobID,State,ExitCode"
 SACCT_LONG = "JobID,JobName,Partition,AllocCPUS,Elapsed,State,ExitCode,NNodes,NodeList,Submit,Start,End,Timelimit"
+#: Options that may be given several times
+_LISTS = ("jobs", "name", "nodelist", "partition", "state", "uid", "user")
 _RECORDED_STATES = {"NEW": 1, "DEPEND": 2, "PRIORITY": 4, "SCHED": 8, "RUN": 16, "CLEANUP": 32, "INACTIVE": 64}
 _RECORDED_RESULTS = {"COMPLETED": 1, "FAILED": 2, "CANCELED": 4, "TIMEOUT": 8}
 
 
 def sacct(words: Sequence[str]) -> int:
     """Print the jobs. Raises SlurmError, OSError."""
-    options, rest = read_words(OPTIONS_OF["sacct"], words)
+    options, rest = read_words(OPTIONS_OF["sacct"], words, _LISTS)
     if rest and "jobs" not in options:
         options = {**options, "jobs": ",".join(rest)}
     if "helpformat" in options:

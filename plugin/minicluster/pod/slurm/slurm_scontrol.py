@@ -6,6 +6,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
@@ -61,8 +62,12 @@ def _requeue(_: Mapping[str, str], words: Sequence[str]) -> int:
 
     handle = open_flux()
     for job in _jobs(handle, words):
+        if job.state == "PENDING":
+            raise SlurmError(f"{job.id}: Job is pending execution")
         resubmit(handle, {"id": job.flux, "urgency": 16}, runs=job.state in ACTIVE)
         if job.state in ACTIVE:
+            # the job's own script may have called this, and waits for the exit code
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             cancel(handle, job.flux, "by scontrol requeue")
     return 0
 

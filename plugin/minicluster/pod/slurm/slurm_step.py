@@ -150,7 +150,10 @@ def _redirect(values: Mapping[str, str]) -> None:
     for option, number, flags in (("input", 0, os.O_RDONLY), ("output", 1, write), ("error", 2, write)):
         text = values.get(option, "")
         if text and text not in ("all", "none"):
-            opened = os.open(file_of(text, known), flags, 0o666)
+            path = Path(file_of(text, known))
+            if number:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            opened = os.open(str(path), flags, 0o666)
             os.dup2(opened, number)
             if number == 1 and not values.get("error"):
                 os.dup2(opened, 2)
