@@ -33,10 +33,10 @@ from minicluster.status.reported import SHOWN_JOBS, KnownJobs, find_jobs, last, 
 def command(
     name: str, namespace: str, context: str, count: int | None, html: Path | None, report: Path | None, output: str
 ) -> None:
-    """List the jobs of a MiniCluster: the active ones, and the last of those that have ended.
+    """List the jobs of a MiniCluster.
 
-    While the lead runs, it knows them all, also those that Flux has forgotten. After the end they are read from the
-    lead's log, which needs report.log; with report.path alone, the error names the file.
+    Lists the active ones, and the last of those that have ended. While the lead runs, it knows them all. After the end
+    they are read from the lead's log, which needs report.log; with report.path alone, the error names the file.
 
     With -o wide, MEM is the most memory that a job has used of what its nodes have, and CPU the cores that it has kept
     busy, on average, of those that it had; - is unknown.
@@ -53,14 +53,14 @@ def command(
       exit_code     128 and the signal's number if a signal ended it; null if it never ran
       exception     what else ended it, such as timeout: NOTE
       nodes, ranks  a hostlist and an idset
-      ntasks, nnodes, ncores, urgency, queue; duration  its time limit in seconds
+      ntasks, nnodes, ncores, urgency, queue
+      duration, progress  its time limit in seconds; what it says itself, from 0 to 1
       t_submit, t_estimate, t_run, t_cleanup, t_inactive  seconds since the epoch
       usage         by "nodes" and "total": cpu_seconds, cores; memory_peak, memory_limit, read, written in bytes
       user          the attributes below attributes.user of its jobspec
 
     \b
     Examples:
-      minicluster jobs flux-sample
       minicluster jobs flux-sample -o wide
       minicluster jobs flux-sample --html jobs.html
       minicluster jobs flux-sample -o json | jq -r 'select(.result == "FAILED").name'

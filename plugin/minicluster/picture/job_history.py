@@ -100,6 +100,7 @@ def shown(job: Mapping[str, Any]) -> Row:
         "submit": job.get("t_submit"),
         "run": job.get("t_run"),
         "end": left_at(job),
+        "progress": job.get("progress"),
         "user": job.get("user") or {},
         "command": job.get("command") or "",
     }

@@ -21,6 +21,9 @@
   const length = (s) => s < 60 ? `${s.toFixed(s < 10 ? 1 : 0)}s` : s < 3600 ? `${Math.floor(s / 60)}m${Math.floor(s % 60)}s`
     : `${Math.floor(s / 3600)}h${Math.floor(s % 3600 / 60)}m`;
   const seconds = (job) => job.run ? Math.max(0, (job.end || now()) - job.run) : null;
+  // how far a job says that it is, and how long it takes if it goes on so
+  const far = (job) => job.progress === null || job.end || !job.run ? "" : ` (${Math.round(100 * job.progress)} %`
+    + (job.progress ? `, ~${length(seconds(job) * (1 - job.progress) / job.progress)} left)` : ")");
   const ranks = (text) => text.split(",").filter(Boolean).flatMap((part) => {
     const [first, end] = part.split("-").map(Number);
     return Array.from({length: (end === undefined ? first : end) - first + 1}, (_, n) => first + n);
@@ -202,7 +205,7 @@
     ["code", "EXIT CODE", (job) => job.code === null ? "" : String(job.code)], ["nodes", "NODES", (job) => job.nodes],
     ["cores", "CORES", (job) => job.cores ? String(job.cores) : ""], ["submit", "SUBMITTED (UTC)", (job) => day(job.submit)],
     ["run", "START (UTC)", (job) => day(job.run)],
-    ["length", "DURATION", (job) => seconds(job) === null ? "" : length(seconds(job))], ["user", "ATTRIBUTES", attributes],
+    ["length", "DURATION", (job) => seconds(job) === null ? "" : length(seconds(job)) + far(job)], ["user", "ATTRIBUTES", attributes],
   ];
   const TONES = {PENDING: "waits", FAILED: "wrong", TIMEOUT: "wrong", CANCELED: "wrong", LOST: "wrong"};
 

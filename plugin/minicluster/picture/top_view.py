@@ -13,7 +13,7 @@ from minicluster.errors import one_line
 from minicluster.picture import node_history
 from minicluster.picture.job_history import status_of
 from minicluster.picture.timeline import Timeline
-from minicluster.status.table import duration, left_at
+from minicluster.status.table import duration, left_at, progress
 
 Row = dict[str, Any]
 #: The keys by which jobs are sorted, in the order of the key s
@@ -168,7 +168,7 @@ def _jobs(timeline: Timeline, chosen: Chosen, room: int, now: float) -> Iterator
             (f"{one_line(str(job.get('id', ''))):<{wide}} ", style),
             (f"{status:<10}", STYLES[JOB_TONES.get(status, "")]),
             f" {took:>7} {code:>4} {nodes:<{NODES_COLUMNS}} ",
-            one_line(job.get("name") or "-"),
+            " ".join(filter(None, (one_line(job.get("name") or "-"), progress(job, now)))),
         )
 
 

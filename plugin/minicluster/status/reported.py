@@ -22,7 +22,7 @@ from minicluster.lead.program import BOOT
 from minicluster.status import used
 from minicluster.status.columns import Column, in_columns
 from minicluster.status.lookup import find, refusals, refuse_forbidden
-from minicluster.status.table import duration, left_at
+from minicluster.status.table import duration, left_at, progress
 
 Row = dict[str, Any]
 #: How the lines of a report begin in a log, and the line before them, which has their number (pod/start/report.sh). The
@@ -183,8 +183,9 @@ def table(rows: Sequence[Mapping[str, Any]], now: float | None, width: int = 0, 
     """Return jobs as a table for people, as `in_columns` does; ``now`` as `KnownJobs` has it."""
     if now is None:
         now = max(filter(None, (row.get(key) for row in rows for key in TIMES)), default=0.0)
-    columns = JOB_COLUMNS + WIDE_COLUMNS if is_wide else JOB_COLUMNS
-    return in_columns(columns, [{**row, "end": _end(row, now)} for row in rows], width)
+    shown = [{**row, "end": _end(row, now), "done": progress(row, now)} for row in rows]
+    columns = (*JOB_COLUMNS, PROGRESS_COLUMN) if any(row["done"] for row in shown) else JOB_COLUMNS
+    return in_columns(columns + WIDE_COLUMNS if is_wide else columns, shown, width)
 
 
 def _end(row: Mapping[str, Any], now: float) -> float | None:
@@ -226,6 +227,8 @@ JOB_COLUMNS = (
     Column("START", _start, brief=partial(_start, how="%m-%d %H:%M"), goes=2),
     Column("DURATION", _duration),
 )
+#: Where a job says how far it is
+PROGRESS_COLUMN = Column("PROGRESS", lambda row: row["done"] or "-")
 WIDE_COLUMNS = (
     Column("MEM", lambda row: used.amount(used.in_all(row).memory) or "-"),
     Column("CPU", lambda row: used.cores(used.in_all(row).cores) or "-"),

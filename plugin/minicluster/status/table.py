@@ -1,5 +1,6 @@
 """The table that ``minicluster status`` prints for people, from its document."""
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -12,6 +13,8 @@ from minicluster.flux.idset import parse_idset, to_idset
 
 #: Columns of the labels, and of the whole table
 LABEL_COLUMNS, WIDTH_COLUMNS = 13, 80
+#: Characters of a bar
+BAR_CHARACTERS = 20
 #: The most names of jobs in a row of the waiting ones
 MOST_JOBS = 3
 
@@ -209,3 +212,26 @@ def duration(seconds: float) -> str:
         if count or parts:
             parts.append(f"{count}{unit}" if count else "")
     return "".join(parts[:2]) or "0s"
+
+
+def bar(share: float) -> str:
+    """Return a part of 1 as a bar, and as a number.
+
+    >>> bar(0.4)
+    '[||||||||............] 40%'
+    """
+    full = min(BAR_CHARACTERS, math.ceil(share * BAR_CHARACTERS))
+    return f"[{'|' * full}{'.' * (BAR_CHARACTERS - full)}] {share:.0%}"
+
+
+def progress(job: Mapping[str, Any], now: float) -> str:
+    """Return how far a running job says that it is, and in how long it ends if it goes on so; "" if it says nothing.
+
+    >>> progress({"state": "RUN", "t_run": 60.0, "progress": 0.4}, 180.0)
+    '[||||||||............] 40%, ~3m left'
+    """
+    done = job.get("progress")
+    if done is None or job["state"] != "RUN":
+        return ""
+    left = f", ~{duration((now - job['t_run']) * (1 - done) / done)} left" if done and job.get("t_run") else ""
+    return f"{bar(done)}{left}"

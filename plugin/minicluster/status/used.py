@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minicluster.console.plurals import counted
-from minicluster.status.table import left_at
+from minicluster.status.table import bar, left_at
 
 #: A job that ran for less says little about the next one
 LEAST_TOLD_SECONDS = 15.0
@@ -13,8 +13,8 @@ LEAST_TOLD_SECONDS = 15.0
 LOW_PART, SCARCE_PART = 0.5, 0.9
 #: A node that had less of the CPU than this part of the busiest one's did no work
 IDLE_PART = 0.1
-#: Characters of a bar, and the nodes that get bars
-BAR_CHARACTERS, BAR_NODES = 20, 16
+#: The nodes that get bars
+BAR_NODES = 16
 BYTE_UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
 
 
@@ -102,9 +102,7 @@ def _bars(nodes: Mapping[str, NodeUse]) -> Iterator[str]:
     for host, use in [*nodes.items()][:BAR_NODES]:
         for what, part, text in (("memory", use.memory, amount(use.memory)), ("CPU", use.cores, cores(use.cores))):
             if part.share is not None:
-                full = min(BAR_CHARACTERS, math.ceil(part.share * BAR_CHARACTERS))
-                bar = "|" * full + "." * (BAR_CHARACTERS - full)
-                yield f"[{bar}] {part.share:.0%} {what} of {host}: {text}"
+                yield f"{bar(part.share)} {what} of {host}: {text}"
     if len(nodes) > BAR_NODES:
         yield f"and {counted(len(nodes) - BAR_NODES, 'more node')}"
 

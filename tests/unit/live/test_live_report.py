@@ -76,6 +76,16 @@ def test_a_job_that_waits_may_have_an_estimate_of_its_start() -> None:
     ]
 
 
+def test_a_job_that_says_how_far_it_is_has_a_bar() -> None:
+    runs = {**ROWS[-1], "progress": 0.4}
+    assert [
+        line.split("DURATION")[-1].split("2m ")[-1].strip() for line in table([runs], START + 120).splitlines()
+    ] == [
+        "PROGRESS",
+        "[||||||||............] 40%, ~3m left",
+    ]
+
+
 def test_in_a_report_a_job_runs_until_the_last_time_that_is_known() -> None:
     assert table(ROWS, None).splitlines()[-1].endswith(" 1m3s")
 

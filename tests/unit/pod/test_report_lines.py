@@ -18,7 +18,7 @@ from minicluster.commands.jobs import command
 NOTHING = dict.fromkeys(
     (
         *("result", "exit_code", "exception", "nodes", "ranks", "t_submit", "t_run", "t_cleanup", "t_inactive"),
-        *("ntasks", "nnodes", "ncores", "duration", "urgency", "queue", "t_estimate", "usage"),
+        *("ntasks", "nnodes", "ncores", "duration", "urgency", "queue", "t_estimate", "progress", "usage"),
     )
 )
 ENDED = {
@@ -69,6 +69,10 @@ def flux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeFlux:
         ({"state": 8, "urgency": 0, "nodelist": "", "ranks": ""}, {"state": "SCHED", "urgency": 0}),
         ({"state": 8, "annotations": {"sched": {"t_estimate": 5.5}}}, {"state": "SCHED", "t_estimate": 5.5}),
         ({"state": 16, "ranks": "3", "ncores": 4}, {"state": "RUN", "ranks": "3", "ncores": 4}),
+        *(
+            ({"state": 16, "annotations": {"user": {"progress": told}}}, {"state": "RUN", "progress": shown})
+            for told, shown in ((0, 0.0), (0.4, 0.4), (1, 1.0), (True, None), (1.1, None), ("40%", None))
+        ),
         # a state of a later Flux
         ({"state": 128}, {"state": "128"}),
     ],

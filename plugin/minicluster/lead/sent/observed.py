@@ -11,10 +11,10 @@ import os
 from typing import Any, Mapping
 
 from flux.job import JobID
-from job_record import REPORT_ATTRIBUTES, record
+from job_record import PROGRESS_KEY, REPORT_ATTRIBUTES, progress, record
 from state import exit_code
 
-ATTRIBUTES = [*REPORT_ATTRIBUTES, "ncores"]
+ATTRIBUTES = REPORT_ATTRIBUTES
 #: The state of a job after an event (RFC 21); what it waits for at first is not told apart
 STATES = {"submit": "SCHED", "alloc": "RUN", "finish": "CLEANUP"}
 #: Characters of a command, and events of nodes, that are told at most
@@ -23,7 +23,7 @@ COMMAND_CHARACTERS, NODE_RECORDS = 400, 2000
 
 def told(job: Mapping[str, Any], user: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the record of a job that Flux has listed, with the user's attributes."""
-    return {**record(job, JobID(job["id"]).f58plain, user), "ncores": job.get("ncores")}
+    return record(job, JobID(job["id"]).f58plain, user)
 
 
 def described(jobspec: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,6 +62,8 @@ def change_of(event: Mapping[str, Any]) -> dict[str, Any]:
         change.update(t_cleanup=when, exit_code=exit_code(context["status"]))
     elif name == "exception" and context.get("severity") == 0:
         change["exception"] = ": ".join(filter(None, [context["type"], context.get("note")]))
+    elif name == "memo" and PROGRESS_KEY in context:
+        change["progress"] = progress(context[PROGRESS_KEY])
     elif name == "clean":
         change.update(state="INACTIVE", t_inactive=when)
     return change

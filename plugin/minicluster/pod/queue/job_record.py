@@ -18,6 +18,8 @@ EXCEPTION = ("exception_occurred", "exception_severity", "exception_type", "exce
 #: Flux's numbers of states and results (flux_job_state_t, flux_job_result_t)
 STATE_NAMES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
 RESULT_NAMES = {1: "COMPLETED", 2: "FAILED", 4: "CANCELED", 8: "TIMEOUT"}
+#: The memo in which a job says how far it is (flux-job(1))
+PROGRESS_KEY = "progress"
 #: The memo of a job with what it has used, and what begins the key of each rank in it
 USAGE_KEY, RANK_PREFIX = "minicluster_usage", "rank"
 #: The attributes of a job by which `usage` knows it
@@ -47,6 +49,7 @@ def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) ->
         **{key: job.get(key) if key == "urgency" else job.get(key) or None for key in SAME},
         # what Fluxion says of one that waits
         "t_estimate": ((job.get("annotations") or {}).get("sched") or {}).get("t_estimate"),
+        "progress": progress(((job.get("annotations") or {}).get("user") or {}).get(PROGRESS_KEY)),
         "usage": usage(job),
         "user": user,
     }
@@ -56,6 +59,12 @@ def _exception(job: Mapping[str, Any]) -> str | None:
     """Return what ended a job other than its own exit code, as `timeout: NOTE`."""
     occurred, severity, kind, note = (job.get(key) for key in EXCEPTION)
     return ": ".join(filter(None, [kind, note])) if occurred and severity == 0 else None
+
+
+def progress(told: Any) -> float | None:
+    """Return how much of its work a job says that it has done, from 0 to 1; None if it does not."""
+    is_number = isinstance(told, (int, float)) and not isinstance(told, bool)
+    return float(told) if is_number and 0 <= told <= 1 else None
 
 
 def usage(job: Mapping[str, Any]) -> dict[str, Any] | None:
