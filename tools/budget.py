@@ -129,7 +129,7 @@ def between_rooms() -> list[tuple[str, str]]:
 
 
 FIGURES = (
-    Figure("statements of the package", statements, 22300),
+    Figure("statements of the package", statements, 22400),
     Figure("files of the package", files, 360),
     Figure("arrows between rooms", arrows, 123),
     Figure("doors of rooms", doors, 105),

@@ -57,6 +57,15 @@ def test_a_script_runs_with_its_options_variables_and_steps(sh: Sh) -> None:
     assert sh(f"sacct -n -X -P -j {job} -o jobid,jobname,state,exitcode,ncpus") == f"{job}|two|FAILED|7:0|1\n"
 
 
+def test_a_script_writes_to_its_files_itself_and_its_steps_need_no_variables(sh: Sh) -> None:
+    taken = "unset $(env | sed -n 's/^\\(SLURM_[A-Z_]*\\)=.*/\\1/p')"
+    step = "srun -n1 -c2 printenv SLURM_CPUS_PER_TASK SLURM_JOB_NUM_NODES SLURM_JOB_NODELIST"
+    write(sh, "own.sh", f"#SBATCH -c2 -o own.txt\necho one\necho two | tee -a /dev/stderr\n{taken}\n{step}\n")
+    job = sh("echo before >own.txt; sbatch -W --parsable own.sh").strip()
+    assert sh("cat own.txt") == f"one\ntwo\ntwo\n2\n1\n{NAME}-0\n"
+    assert sh(f"sacct -n -P -j {job}.0; sacct -n -P -j {job}.0,{job}.batch -o jobid") == f"{job}\n"
+
+
 def test_a_script_of_several_nodes_has_an_instance_whose_jobs_are_its_steps(sh: Sh) -> None:
     names = (
         "SLURM_JOB_ID SLURM_JOB_NODELIST SLURM_NTASKS SLURM_TASKS_PER_NODE SLURM_JOB_CPUS_PER_NODE SLURM_CPUS_PER_TASK"

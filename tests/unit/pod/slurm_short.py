@@ -54,11 +54,12 @@ def _system(spec: dict[str, Any]) -> list[str]:
     found += [f"output {' '.join(files)}"] if files != ["slurm-{{id.dec}}.out"] else []
     found += [f"{key} {system[key]}" for key in ("queue", "constraints", "dependencies") if key in system]
     found += [f"{key} {options[key]}" for key in ("taskmap",) if key in options]
-    found += ["append"] if options["output"].get("mode") else []
+    command = spec["tasks"][0]["command"]
+    found += ["append"] if "append" in command else []
     found += [f"in {system['cwd']}"] if system["cwd"] != "/home/me" else []
     found += [f"named {system['job']['name']}"] if system["job"]["name"] != "sbatch" else []
-    command = spec["tasks"][0]["command"]
-    found += [" ".join(["warned", *command[command.index("/bin/sh") + 2 :][:3]])] if "/bin/sh" in command else []
+    signal = "/mnt/flux/minicluster/slurm_signal.sh"
+    found += [" ".join(["warned", *command[command.index(signal) + 1 :][:3]])] if signal in command else []
     found += [f"requeue {own['requeue']}"] if (own := spec["attributes"]["user"].get("minicluster")) else []
     left = sorted(
         set(system["environment"]) - {name for name in system["environment"] if name.startswith(("SLURM", "MINI"))}

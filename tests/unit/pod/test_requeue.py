@@ -128,7 +128,7 @@ def test_the_copy_of_a_job_chooses_its_nodes_anew(requeue: ModuleType) -> None:
 
 def test_the_copy_of_a_slurm_job_has_its_id_and_its_files(requeue: ModuleType) -> None:
     files = {"shell": {"options": {"output": {"stdout": {"path": "{{id.dec}}.out"}}}}}
-    task = jobspec({"requeue": 1}, **files)
+    task = {**jobspec({"requeue": 1}, **files), "tasks": [{"command": ["sh", "{{id.dec}}.out"]}]}
     task["attributes"]["user"]["slurm"] = {"index": 0}
     for number, restarts in ((1 << 60, 1), (1 << 61, 2)):
         task = requeue.copy_of(task, jobspec({"requeue": 1}), number)
@@ -136,6 +136,7 @@ def test_the_copy_of_a_slurm_job_has_its_id_and_its_files(requeue: ModuleType) -
             "index": 0, "array": 1 << 60, "id": str(1 << 60), "restarts": restarts,
         }  # fmt: skip
     assert task["attributes"]["system"]["shell"]["options"]["output"]["stdout"]["path"] == f"{1 << 60}.out"
+    assert task["tasks"] == [{"command": ["sh", f"{1 << 60}.out"]}]
 
 
 def test_a_job_has_one_copy_however_often_it_is_requested(flux: FakeFlux, requeue: ModuleType) -> None:

@@ -15,6 +15,8 @@ from slurm_wanted import Request, shape_of
 
 LINES = (Path(__file__).parent / "slurm_heads.txt").read_text().splitlines()
 HEADS = list(zip(LINES[::2], (line.strip() for line in LINES[1::2]), strict=True))
+#: What a script is started by
+WRITER = ["/bin/sh", "/mnt/flux/minicluster/slurm_output.sh", "truncate", "slurm-{{id.dec}}.out", ""]
 
 
 def test_there_are_heads_of_all_kinds() -> None:
@@ -38,7 +40,7 @@ def test_a_script_becomes_the_whole_jobspec() -> None:
     assert jobspec("sbatch", ["a b"], job_name="x", time="1", comment="c") == {
         "version": 1,
         "resources": [{"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 1}]}],
-        "tasks": [{"command": ["{{tmpdir}}/slurm_script", "a b"], "slot": "task", "count": {"per_slot": 1}}],
+        "tasks": [{"command": [*WRITER, "{{tmpdir}}/slurm_script", "a b"], "slot": "task", "count": {"per_slot": 1}}],
         "attributes": {
             "system": {
                 "duration": 60.0,
@@ -61,7 +63,7 @@ def test_a_script_becomes_the_whole_jobspec() -> None:
                 "shell": {
                     "options": {
                         "input": {"stdin": {"type": "file", "path": "/dev/null"}},
-                        "output": {"stdout": {"type": "file", "path": "slurm-{{id.dec}}.out"}},
+                        "output": {"stdout": {"type": "file", "path": "slurm-{{id.dec}}.out"}, "mode": "append"},
                     }
                 },
                 "files": {"slurm_script": {"mode": 0o100700, "data": "#!/bin/sh\n", "encoding": "utf-8"}},

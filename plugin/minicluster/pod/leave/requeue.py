@@ -109,7 +109,11 @@ def copy_of(
     user = {**(attributes.get("user") or {}), "minicluster": own}
     if "slurm" in user:
         user["slurm"] = again = slurm_again(user["slurm"], job)
-        system["shell"] = json.loads(json.dumps(system.get("shell") or {}).replace("{{id.dec}}", again["id"]))
+        # in the names of its files
+        system["shell"], tasks = json.loads(
+            json.dumps([system.get("shell") or {}, jobspec["tasks"]]).replace("{{id.dec}}", again["id"])
+        )
+        jobspec = {**jobspec, "tasks": tasks}
     return {**jobspec, "attributes": {**attributes, "system": system, "user": user}}
 
 

@@ -93,6 +93,7 @@ else
     for name, text in pairs(known) do shell.setenv(name, text) end
 end
 shell.setenv("SLURM_CPUS_ON_NODE", whole(cores(shell.info.rank)))
+shell.setenv("MINICLUSTER_SLURM_CORES", whole(cores(shell.info.rank)))
 shell.setenv("SLURM_NODEID", whole(shell.info.rank))
 shell.setenv("SLURMD_NODENAME", here.name or io.open("/proc/sys/kernel/hostname"):read())
 if gpus > 0 then

@@ -11,7 +11,7 @@ from typing import Any, Mapping
 from slurm_environment import exported, variables
 from slurm_layout import of_instance, of_tasks
 from slurm_parse import SlurmError
-from slurm_shell import shell_options, signal_of
+from slurm_shell import is_appended, shell_options, signal_of
 from slurm_wanted import Request, constraints_of
 from slurm_words import moment_of, seconds_of
 
@@ -50,8 +50,21 @@ def _command(request: Request, system: dict[str, Any]) -> list[str]:
     words = list(request.words)
     if request.script:
         system["files"] = {"slurm_script": {"mode": 0o100700, "data": request.script, "encoding": "utf-8"}}
-        words = [*_warner(request, system), "{{tmpdir}}/slurm_script", *words]
+        words = [*_writer(request, system), *_warner(request, system), "{{tmpdir}}/slurm_script", *words]
     return ["flux", "broker", *words] if request.is_instance else words
+
+
+def _writer(request: Request, system: Mapping[str, Any]) -> list[str]:
+    """Return the words before a script that writes to its files itself."""
+    files = system["shell"]["options"].get("output") or {}
+    mode = "append" if is_appended(request.given) else "truncate"
+    paths = [(files.get(stream) or {}).get("path", "") for stream in ("stdout", "stderr")]
+    return [*_program(system, "slurm_output.sh"), mode, *paths]
+
+
+def _program(system: Mapping[str, Any], name: str) -> list[str]:
+    home = system["environment"].get("MINICLUSTER_HOME", "")
+    return ["/bin/sh", f"{home}/minicluster/{name}"]
 
 
 def _warner(request: Request, system: Mapping[str, Any]) -> list[str]:
@@ -62,9 +75,7 @@ def _warner(request: Request, system: Mapping[str, Any]) -> list[str]:
     limit = system["duration"]
     if not limit:
         return []
-    home = system["environment"].get("MINICLUSTER_HOME", "")
-    program = f"{home}/minicluster/slurm_signal.sh"
-    return ["/bin/sh", program, str(max(0, int(limit - seconds))), str(number), whom]
+    return [*_program(system, "slurm_signal.sh"), str(max(0, int(limit - seconds))), str(number), whom]
 
 
 def _client(environment: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from typing import Any, Mapping, Sequence
 
@@ -25,6 +26,7 @@ SACCT_BRIEF = "JobID,State,ExitCode"
 SACCT_LONG = "JobID,JobName,Partition,AllocCPUS,Elapsed,State,ExitCode,NNodes,NodeList,Submit,Start,End,Timelimit"
 #: Options that may be given several times
 _LISTS = ("jobs", "name", "nodelist", "partition", "state", "uid", "user")
+_STEP = re.compile(r"[^,]+\.\d+")
 _RECORDED_STATES = {"NEW": 1, "DEPEND": 2, "PRIORITY": 4, "SCHED": 8, "RUN": 16, "CLEANUP": 32, "INACTIVE": 64}
 _RECORDED_RESULTS = {"COMPLETED": 1, "FAILED": 2, "CANCELED": 4, "TIMEOUT": 8}
 
@@ -63,18 +65,18 @@ def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
     known = {job.flux for job in jobs}
     jobs = sorted([job for job in _earlier() if job.flux not in known] + jobs, key=lambda job: job.flux)
     jobs = jobs if "duplicates" in options else newest(jobs)
-    wanted = ids_of([options["jobs"]]) if options.get("jobs") else []
-    # Slurm prints nothing about an id that it doesn't know
-    jobs = [job for job in jobs if not wanted or any(one.has(job) for one in wanted)]
+    # nobody keeps records of steps, and Slurm prints nothing about an id that it doesn't know
+    wanted = ids_of([_STEP.sub("", options["jobs"])]) if options.get("jobs") else []
+    jobs = [job for job in jobs if not options.get("jobs") or any(one.has(job) for one in wanted)]
     now = time.time()
     states = states_of(options.get("state", ""))
     jobs = [job for job in jobs if not states or job.state in states]
     begin = moment_of(options.get("starttime", "now" if states else "today"), now, "--starttime")
     end = moment_of(options.get("endtime", "now"), now, "--endtime")
-    if not wanted or "starttime" in options:
+    if not options.get("jobs") or "starttime" in options:
         jobs = [job for job in jobs if (job.ended or now) >= begin and job.submitted <= end]
     users = options.get("uid", options.get("user", ""))
-    if not users and "allusers" not in options and not wanted:
+    if not users and "allusers" not in options and not options.get("jobs"):
         users = user_name(os.getuid())
     return select(jobs, {**options, "user": "" if "allusers" in options else users})
 

@@ -66,9 +66,15 @@ def _files(request: Request, task: Mapping[str, int]) -> dict[str, Any]:
             options.setdefault(stream, {})["label"] = True
         if "unbuffered" in given:
             options.setdefault(stream, {})["buffer"] = {"type": "none"}
-    if given.get("open-mode", "").startswith("a"):
+    # a script begins its files itself
+    if request.script or is_appended(given):
         options["mode"] = "append"
     return options
+
+
+def is_appended(given: Mapping[str, str]) -> bool:
+    """Whether files of output keep what they have."""
+    return given.get("open-mode", "").startswith("a")
 
 
 def signal_of(text: str) -> tuple[str, int, int]:

@@ -20,11 +20,14 @@ from slurm_jobspec import jobspec_of
 from slurm_layout import layout_of
 from slurm_parse import SlurmError, Submission
 from slurm_request import request_of
+from slurm_shell import is_appended
 from slurm_submit import attach
 from slurm_words import file_of
 
 #: STEP_VARIABLE in a job whose steps are its children; else it is the number of nodes that the job asked for
 AS_CHILDREN = "here"
+#: Cores of the job on this node, by slurm.lua: programs take SLURM_* away from their steps
+CORES_VARIABLE = "MINICLUSTER_SLURM_CORES"
 #: The image's own PYTHONPATH (world.sh)
 OWN_PATH = "MINICLUSTER_PYTHONPATH"
 #: What a step takes from its job
@@ -45,7 +48,7 @@ def run_step(given: Submission) -> int:
     jobspec = jobspec_of(request, os.environ, {"step": number})
     jobspec["attributes"]["user"]["slurm"]["command"] = "step"
     system = jobspec["attributes"]["system"]
-    system["environment"] = {**_of_step(values), **_with_names(request.layout.tasks, number)}
+    system["environment"] = {**_of_step(values), **_with_names(values, request.layout.tasks, number)}
     attach(submit(handle, [jobspec], 16)[0], values)
     return 1
 
@@ -72,8 +75,9 @@ def _of_step(values: Mapping[str, str]) -> dict[str, str]:
     return {**exported(values.get("export", "ALL"), os.environ), **of_job}
 
 
-def _with_names(tasks: int, number: int) -> dict[str, str]:
+def _with_names(values: Mapping[str, str], tasks: int, number: int) -> dict[str, str]:
     return {
+        **({"SLURM_CPUS_PER_TASK": values["cpus-per-task"]} if "cpus-per-task" in values else {}),
         "SLURM_STEP_ID": str(number),
         "SLURM_STEPID": str(number),
         "SLURM_STEP_NUM_TASKS": str(tasks),
@@ -85,15 +89,18 @@ def _with_names(tasks: int, number: int) -> dict[str, str]:
 def _become(values: Mapping[str, str], words: Sequence[str]) -> int:
     """Become the only task of a step. Raises SlurmError, OSError."""
     layout = layout_of({"nodes": "1", **values}, 0, 1)
-    room = int(os.environ.get("SLURM_CPUS_ON_NODE", "1"))
+    room = int(os.environ.get(CORES_VARIABLE, "1"))
     if layout.tasks * layout.cpus > room or layout.nodes > 1:
         raise SlurmError(
             f"Unable to create step for job {os.environ.get('SLURM_JOB_ID')}: More processors requested than permitted"
         )
     if layout.tasks > 1:
         _start_flux(room)
-    environment = {**_of_step(values), **_with_names(1, step_number())}
-    environment.update({"SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_NODELIST": os.environ.get("SLURM_JOB_NODELIST", "")})
+    host = os.environ.get("SLURMD_NODENAME", "")
+    of_job = {"SLURM_CPUS_ON_NODE": str(room), "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1"}
+    of_job.update({"SLURM_JOB_NODELIST": host, "SLURM_NODELIST": host})
+    environment = {**of_job, **_of_step(values), **_with_names(values, 1, step_number())}
+    environment.update({"SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_NODELIST": host})
     environment.update(dict.fromkeys(("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS"), "0"))
     environment.update({"SLURM_TASK_PID": str(os.getpid())})
     if values.get("chdir"):
@@ -145,7 +152,7 @@ def _redirect(values: Mapping[str, str]) -> None:
     known = {"j": job, "J": f"{job}.{step}", "t": "0", "n": "0", "s": step}
     known.update({"x": os.environ.get("SLURM_JOB_NAME", ""), "N": os.environ.get("SLURMD_NODENAME", "")})
     known.update({"A": os.environ.get("SLURM_ARRAY_JOB_ID", job), "a": os.environ.get("SLURM_ARRAY_TASK_ID", "0")})
-    kind = os.O_APPEND if values.get("open-mode", "").startswith("a") else os.O_TRUNC
+    kind = os.O_APPEND if is_appended(values) else os.O_TRUNC
     write = os.O_WRONLY | os.O_CREAT | kind
     for option, number, flags in (("input", 0, os.O_RDONLY), ("output", 1, write), ("error", 2, write)):
         text = values.get(option, "")
