@@ -43,6 +43,7 @@ FOUND: dict[str, Any] = {
         },
     ],
     "longestWait": 9,
+    "queues": [],
     "problems": [],
     "bursts": {"registered": 0, "up": 0},
     "groups": [],

@@ -100,6 +100,7 @@ SPECIAL: dict[str, Any] = {
     "hooks.resources.requests": {"cpu": "50m"},
     "report.path": "/d/jobs",
     "flux.memoryReserve": "1Gi",
+    "flux.queues": {"all": {}},
     "pod.sharedMemory": "1Gi",
     "flux.scheduler.queuePolicy": "easy",
     "flux.scheduler.matchPolicy": "first",

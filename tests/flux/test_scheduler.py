@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import signal
 from collections import Counter
 from typing import Any
 
@@ -204,3 +205,32 @@ def test_a_killed_lead_loses_no_core_and_no_waiting_job(make: Make, flux: Flux, 
         # jobs of the last moments may be lost; jobs in a checkpoint must not be
         assert len(set(known) - states.keys()) <= 8
         assert set(states.values()) <= {"COMPLETED", "FAILED"}
+
+
+def test_queues_have_their_limits_and_are_as_they_were_left(make: Make) -> None:
+    queues = {"short": {"default": True, "limits": {"duration": "1m", "nodes": 1}}, "all": {}}
+    cluster = make({"size": 2, **QUIET, "state": {"claimName": "c"}, "flux": {"queues": queues}}).start()
+    cluster.wait_for_ready()
+    cluster.lead.flux("run", "true")
+    cluster.lead.flux("run", "-q", "all", "-N2", "true")
+    assert cluster.lead.flux("jobs", "-a", "-n", "-o", "{queue} {duration} {status}").splitlines() == [
+        "all 0.0 COMPLETED",
+        "short 60.0 COMPLETED",
+    ]
+    refused = cluster.lead.run(f"{MOUNT}/bin/flux", "submit", "-N2", "true")
+    assert (refused.returncode, "exceeds policy limit of 1" in refused.stderr) == (1, True)
+
+    def started() -> dict[str, bool]:
+        text = cluster.lead.flux("queue", "status")
+        return {name: f"{name}: Scheduling is started" in text for name in queues}
+
+    assert started() == {"short": True, "all": True}
+    # a killed broker has saved nothing
+    cluster.lead.kill_broker()
+    until(lambda: cluster.lead.run(f"{MOUNT}/bin/flux", "run", "-q", "all", "true").returncode == 0)
+    cluster.lead.flux("queue", "stop", "all")
+    cluster.lead.signal(signal.SIGTERM)
+    cluster.lead.wait()
+    cluster.start([0]).wait_for_ready()
+    until(lambda: started()["short"])
+    assert started() == {"short": True, "all": False}

@@ -69,6 +69,18 @@ def test_an_undrainer_that_ends_with_the_instance_is_not_a_failure(make: Make) -
     assert not (pod.run_folder / "undrainer.problem").exists()
 
 
+def test_queues_start_unless_flux_has_restored_how_they_were_left(make: Make) -> None:
+    pod = make({"flux": {"queues": {"a": {"default": True}, "b": {}, "c": {}}}, **QUIET}, {"command": "true"})
+    pod.play("kvs get", """echo '{"max_jobid":7,"queue":[{"name":"b","enable":true,"start":false}]}'""")
+    pod.play("queue start", "exit 0")
+    # an older flux has no argument for it
+    pod.play("queue start --quiet c", "exit 1")
+    assert pod.run() == (0, "")
+    words = [call.words for call in pod.calls("queue")]
+    start = ["queue", "start", "--quiet"]
+    assert words == [[*start, "a"], [*start, "c"], [*start, "--queue", "c"]]
+
+
 def test_a_policy_without_fluxion_fails_the_work_before_it_starts(make: Make) -> None:
     pod = make({"flux": {"scheduler": {"queuePolicy": "hybrid"}}, **QUIET}, {"command": "true"})
     missing = (

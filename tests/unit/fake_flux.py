@@ -83,6 +83,8 @@ class FakeFlux:
     watches: dict[str, Callable[..., None]] = field(default_factory=dict)
     #: Why the queue is stopped, "" where it isn't
     stop_reason: str = ""
+    #: What is counted of queues with names
+    queues: list[dict[str, Any]] = field(default_factory=list)
     #: Errors of RPCs, by topic
     errors: dict[str, OSError] = field(default_factory=dict)
     #: What happens at each wait for a change, before the broker ends
@@ -205,7 +207,7 @@ class FakeFlux:
         waiting = [job for job in self.jobs if job["state"] == "sched"]
         states = {"depend": 0, "priority": 0, "sched": len(waiting), "run": len(self.used), "cleanup": 0}
         ended = {"successful": 2, "failed": 1, "canceled": 0, "timeout": 0, "inactive_purged": self.purged}
-        return {"job_states": {**states, "inactive": self.inactive}, **ended}
+        return {"job_states": {**states, "inactive": self.inactive}, **ended, "queues": self.queues}
 
     def attr_get(self, name: str) -> str:
         attributes = {"version": "0.88.0", "broker.quorum": "1", "broker.pid": "4711", "rank": str(self.rank)}

@@ -55,6 +55,7 @@ def command(name: str, namespace: str, context: str, output: str, watch: bool) -
       cores, gpus      {free, allocated, total} of the nodes that are online
       jobs             {pending, running, done, failed, canceled, timeout, purged}; the last four are part of done; of
                        purged jobs Flux has no record any more, nor of how they ended
+      queues           [{name, pending, running, problem}] of the queues with names; problem: why it starts no jobs
       waiting          [{jobs, reason}]: why the first 200 pending jobs wait, jobs by their ids
       longestWait      seconds that the first pending job has waited for resources
       problems         texts: what fails in the lead's pod beside Flux

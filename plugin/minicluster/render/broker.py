@@ -11,7 +11,7 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
-from minicluster.render import model
+from minicluster.render import model, named_queues
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.hostlist import registered, split, table
 from minicluster.render.model import MiniClusterModel
@@ -125,6 +125,7 @@ def computed(cluster: MiniClusterModel) -> dict[str, Any]:
     tables["job-manager"] = {"inactive-num-limit": KEPT_JOBS if kept is None else kept}
     # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
     tables["kvs"] = {"checkpoint-period": f"{cluster.spec['state']['syncSeconds']:g}s"}
+    tables.update(named_queues.tables(cluster))
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
         # Fluxion's own feasibility check would load its resource module beside sched-simple

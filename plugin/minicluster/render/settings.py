@@ -31,6 +31,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_cpus": resources.whole_cpus(runner) or "",
         "mc_gpu_variable": devices.task_variable(cluster),
         "mc_groups": "".join(_group(group) for group in cluster.groups),
+        "mc_queues": " ".join(cluster.flux["queues"]),
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
         "mc_port_hex": f"{broker.port(cluster):04X}",  # as /proc/net/tcp has it

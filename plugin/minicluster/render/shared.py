@@ -14,8 +14,10 @@ from minicluster.render.model import MiniClusterModel
 
 #: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
 VERSION_ANNOTATION = "minicluster/version"
-#: How the names of Slurm's commands begin, which are in a ConfigMap of their own
+#: How the names of Slurm's commands begin, which are in a ConfigMap of their own, and of others that are there for want
+#: of room; a version without the former has but one ConfigMap
 SLURM_PREFIX = "slurm"
+BESIDE_SLURM = ("epilog.", "ingest.", "job_peaks.", "shared_memory.", "start_times.", "usage.")
 
 #: Namespace and name of a ConfigMap
 Key = tuple[str, str]
@@ -66,8 +68,9 @@ def documents(cluster: MiniClusterModel, left: dict[Key, programs.Files]) -> Ite
 
 def _parts(name: str, data: programs.Files) -> Iterable[tuple[str, dict[str, str]]]:
     """Yield the files of each ConfigMap by its name: `kubectl apply` could not copy all in one annotation."""
-    slurm = {file: text for file, text in data.items() if file.startswith(SLURM_PREFIX)}
-    yield name, {file: text for file, text in data.items() if file not in slurm}
-    # those of an older version have none
-    if slurm:
-        yield f"{name}-slurm", slurm
+    if not any(file.startswith(SLURM_PREFIX) for file in data):
+        yield name, dict(data)
+        return
+    second = {file: text for file, text in data.items() if file.startswith((SLURM_PREFIX, *BESIDE_SLURM))}
+    yield name, {file: text for file, text in data.items() if file not in second}
+    yield f"{name}-slurm", second

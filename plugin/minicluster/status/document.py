@@ -27,6 +27,7 @@ FLUX = (
     "cores",
     "gpus",
     "jobs",
+    "queues",
     "waiting",
     "longestWait",
     "problems",
@@ -150,6 +151,7 @@ def _flux(snapshot: StatusSnapshot, answer: Answer) -> dict[str, Any]:
         "cores": _resource(flux, "cores"),
         "gpus": _resource(flux, "gpus"),
         "jobs": _jobs(flux["jobs"]),
+        "queues": [{**each, "problem": _line(each["problem"])} for each in flux.get("queues", ())],
         "waiting": [
             {"jobs": each["jobs"], "reason": _line(of_no_nodes(each["reason"], snapshot.name, groups, limits))}
             for each in flux.get("waiting", ())

@@ -184,7 +184,8 @@ def table(rows: Sequence[Mapping[str, Any]], now: float | None, width: int = 0, 
     if now is None:
         now = max(filter(None, (row.get(key) for row in rows for key in TIMES)), default=0.0)
     shown = [{**row, "end": _end(row, now), "done": progress(row, now)} for row in rows]
-    columns = (*JOB_COLUMNS, PROGRESS_COLUMN) if any(row["done"] for row in shown) else JOB_COLUMNS
+    some = {QUEUE_COLUMN: "queue", PROGRESS_COLUMN: "done"}
+    columns = (*JOB_COLUMNS, *(column for column, key in some.items() if any(row.get(key) for row in shown)))
     return in_columns(columns + WIDE_COLUMNS if is_wide else columns, shown, width)
 
 
@@ -227,7 +228,8 @@ JOB_COLUMNS = (
     Column("START", _start, brief=partial(_start, how="%m-%d %H:%M"), goes=2),
     Column("DURATION", _duration),
 )
-#: Where a job says how far it is
+#: Where a queue has a name, or a job says how far it is
+QUEUE_COLUMN = Column("QUEUE", lambda row: _short(row.get("queue") or "-"), goes=4)
 PROGRESS_COLUMN = Column("PROGRESS", lambda row: row["done"] or "-")
 WIDE_COLUMNS = (
     Column("MEM", lambda row: used.amount(used.in_all(row).memory) or "-"),

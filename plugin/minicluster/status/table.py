@@ -94,8 +94,15 @@ def _flux(report: Mapping[str, Any]) -> Iterator[Row]:
         yield gpu_row
     ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout", "purged") if jobs[end]]
     yield job_row._replace(text=f"{job_row.text}  {', '.join(ends)}".rstrip())
+    yield from (Row("" if number else "Queues", *_queue(each)) for number, each in enumerate(report["queues"]))
     waiting = [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in report["waiting"]]
     yield from _reasons("Pending", waiting, "waits")
+
+
+def _queue(queue: Mapping[str, Any]) -> tuple[str, Tone]:
+    """Return the line of a queue with a name."""
+    text = "{name}  {pending} pending, {running} running".format_map(queue)
+    return (f"{text}: {queue['problem']}", "waits") if queue["problem"] else (text, "")
 
 
 def _quorum(report: Mapping[str, Any]) -> str:

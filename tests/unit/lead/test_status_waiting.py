@@ -184,6 +184,23 @@ Pending      ƒA, ƒB, ƒC and 2 more: waits for resources that other jobs have
     )
 
 
+def test_status_has_the_queues_with_names() -> None:
+    states = {"depend": 1, "priority": 0, "sched": 2, "run": 3, "cleanup": 1, "inactive": 9}
+    handle = FakeFlux(
+        {0: (1, 0)}, {0}, queues=[{"name": "slow", "job_states": states}, {"name": "a", "job_states": states}]
+    )
+    handle.stop_reason = "why"
+    queues = waiting.queues(handle)
+    assert queues == [
+        {"name": name, "pending": 3, "running": 4, "problem": "the queue is stopped (why)"} for name in ("a", "slow")
+    ]
+    shown = show(job(), FOUR, (SETTINGS, flux(queues=[queues[0], {**queues[1], "problem": ""}])))
+    assert table(shown).splitlines()[-2:] == [
+        "Queues       a  3 pending, 4 running: the queue is stopped (why)",
+        "             slow  3 pending, 4 running",
+    ]
+
+
 @pytest.mark.parametrize(
     ("size", "policy", "expected"),
     [

@@ -68,6 +68,7 @@ def test_the_status_document_has_these_fields_and_values() -> None:
         "cores": {"free": 76, "allocated": 20, "total": 128},
         "gpus": {"free": 0, "allocated": 6, "total": 8},
         "jobs": {"pending": 4, "running": 3, "done": 120, "failed": 2, "canceled": 0, "timeout": 1, "purged": 0},
+        "queues": [],
         "waiting": [],
         "longestWait": 62.4,
         "problems": [],

@@ -211,6 +211,7 @@ STATUS: dict[str, Any] = {
     "maxSize": 4,
     "sizeFrom": "job",
     "longestWait": 0,
+    "queues": [],
     "waiting": [{"jobs": ["ƒ2", "ƒ3"], "reason": "waits for resources"}],
 }
 

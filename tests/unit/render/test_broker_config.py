@@ -15,6 +15,7 @@ VALUES: dict[str, Any] = {
     "groups": [{"name": "gpu", "cores": 1}],
     "state.syncSeconds": 5,
     "flux.locations": True,
+    "flux.queues": {"all": {}},
     "flux.keptJobs": 300,
     # what Flux has by default is another one
     "flux.scheduler.queuePolicy": "easy",

@@ -247,6 +247,7 @@ SETTINGS = {
     "mc_python_path": "",
     "mc_simple": "",
     "mc_needs_fluxion": "",
+    "mc_queues": "",
     "mc_affinity": "auto",
     "mc_cpus": "",
     "mc_gpu_variable": "",

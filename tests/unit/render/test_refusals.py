@@ -40,6 +40,10 @@ def bursting(**fields: Any) -> dict[str, Any]:
     return {"flux": {"bursting": fields}}
 
 
+def named(**queues: Any) -> dict[str, Any]:
+    return {"flux": {"queues": queues}}
+
+
 def claims(*given: dict[str, Any]) -> dict[str, Any]:
     return {"pod": {"resourceClaims": [*given]}}
 
@@ -657,6 +661,34 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             (runner(environment={"A": "x" * 131070}), "containers[0].environment.A"),
             (runner(command=["echo", "x" * 131072]), "containers[0].command[1]"),
         )
+    ),
+    (
+        named(a={"default": True}, b={"default": True}),
+        "flux.queues.a and flux.queues.b are both the default: choose one",
+    ),
+    (
+        named(a={}, b={}),
+        "flux.queues has no default, and jobs may name no queue: set default in one of a, b",
+    ),
+    (
+        named(a={"group": "gpu"}),
+        "flux.queues.a.group is gpu, which is no group: there are no groups",
+    ),
+    (
+        {**named(a={"group": "gp"}), "groups": [{"name": "gpu", "image": "a"}]},
+        "flux.queues.a.group is gp, which is no group: give one of gpu",
+    ),
+    (
+        {**named(a={"group": "gpu", "limits": {"nodes": 3}}), "groups": [{"name": "gpu", "maxSize": 2}]},
+        "flux.queues.a.limits.nodes is 3, and its jobs can have 2 at most: lower it",
+    ),
+    (
+        {**named(a={"limits": {"nodes": 4}}), "size": 2, "groups": [{"name": "gpu", "size": 1}]},
+        "flux.queues.a.limits.nodes is 4, and its jobs can have 3 at most: lower it",
+    ),
+    (
+        {"flux": {"queues": {"a": {}}, "brokerConfig": broker_toml()}},
+        "flux.queues and flux.brokerConfig are both set: brokerConfig is used as given; set it there",
     ),
     (
         {"flux": {"scheduler": {"simple": True, "queuePolicy": "easy"}}},

@@ -10,11 +10,12 @@ from minicluster.errors import SpecError
 from minicluster.pod import shipped
 from minicluster.render import config, curve, postrender
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.shared import BESIDE_SLURM
 from support import GROUP, SEED, load_all
 
 Cluster = Callable[..., MiniClusterModel]
 PROGRAMS = shipped()
-SLURM = {name: text for name, text in PROGRAMS.items() if name.startswith("slurm")}
+SLURM = {name: text for name, text in PROGRAMS.items() if name.startswith(("slurm", *BESIDE_SLURM))}
 SHARED = {name: text for name, text in PROGRAMS.items() if name != "quorum.sh" and name not in SLURM}
 #: The programs of another version
 OTHERS = {"entrypoint.sh": "#!/bin/sh\n", "old.sh": "x\n"}

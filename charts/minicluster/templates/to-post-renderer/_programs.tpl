@@ -1,7 +1,7 @@
 {{/*
 The programs of the pods. The MiniClusters of a release share a ConfigMap with them: Helm keeps a release in one Secret,
-which holds 1 MiB. A second one, NAME-slurm, has Slurm's commands: `kubectl apply` copies each to an annotation, which
-holds 256 KiB.
+which holds 1 MiB. A second one, NAME-slurm, has Slurm's commands and a few others: `kubectl apply` copies each to an
+annotation, which holds 256 KiB.
 */}}
 
 {{/*

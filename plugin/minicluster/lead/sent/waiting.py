@@ -41,6 +41,20 @@ def queue_problem(handle: Any, name: str = "") -> str:
     return "the queue is stopped" + (f" ({stopped})" if stopped else "")
 
 
+def queues(handle: Any) -> list[dict[str, Any]]:
+    """Return the queues with names: how many of their jobs wait and run, and why it starts none. Raises OSError."""
+    known = handle.rpc("job-list.job-stats", {}).get().get("queues") or []
+    return [
+        {
+            "name": each["name"],
+            "pending": sum(each["job_states"][state] for state in WAITING_STATES),
+            "running": sum(each["job_states"][state] for state in ("run", "cleanup")),
+            "problem": queue_problem(handle, each["name"]),
+        }
+        for each in sorted(known, key=lambda each: str(each["name"]))
+    ]
+
+
 def reasons(handle: Any, ids: Iterable[int] | None = None) -> dict[int, str]:
     """Return why jobs wait, by their ids: the first in the queue, or those of ``ids``.
 
@@ -143,4 +157,5 @@ if __name__ == "__main__":
 
     flux_handle = flux.Flux()
     more = {"now": time.time(), "waiting": grouped(reasons(flux_handle)), "queue_problem": queue_problem(flux_handle)}
+    more["queues"] = queues(flux_handle)
     print(json.dumps({**state.summary(flux_handle), **more}))

@@ -19,6 +19,7 @@ main() {
   # before anybody learns that there is something to shut down
   case $mc_work in diagnose | idle) trap 'finish 0' HUP ;; esac
   : >"$mc_state/run/ready"
+  [ -z "$mc_queues" ] || start_queues
   undrain_nodes &
   case $mc_work in
   submit | launch | batch) work "$mc_work" ;;
@@ -42,6 +43,18 @@ check_scheduler() {
   else
     say 'scheduler: sched-simple'
   fi
+}
+
+# Starts the queues with names, which are stopped at first. One that Flux has restored is left as a person left it; a
+# broker that was killed has saved none of its life.
+start_queues() {
+  known=$("$mc_flux" kvs get checkpoint.job-manager 2>/dev/null) || known=
+  for queue in $mc_queues; do
+    case $known in *"\"$queue\""*) continue ;; esac
+    # an older flux has an option for it
+    "$mc_flux" queue start --quiet "$queue" 2>/dev/null || "$mc_flux" queue start --quiet --queue "$queue" ||
+      echo "minicluster: the queue $queue is stopped: flux queue start $queue" >&2
+  done
 }
 
 # Succeeds if the queue may be that of an earlier broker: from another pod, or from one that died in this pod.

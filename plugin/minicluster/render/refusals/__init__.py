@@ -34,6 +34,7 @@ CHECKS = (
     volumes.volumes,
     containers.work,
     flux.scheduler,
+    flux.named,
     flux.submission,
     flux.certificate_and_view,
     flux.bursting,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from minicluster.errors import SpecError
-from minicluster.render import broker, constants, work
+from minicluster.render import broker, constants, named_queues, work
 from minicluster.render.hostlist import expand, hostlist_of, hosts, root_hosts, split
 from minicluster.render.model import MiniClusterModel
 
@@ -25,6 +25,25 @@ def scheduler(cluster: MiniClusterModel) -> Iterator[str]:
             "flux.scheduler.queuePolicy is fcfs: Fluxion's fcfs fails a job that needs a node that is not up yet; "
             f"use {broker.QUEUE_POLICY}, or simple: true, which is first come, first served and lets it wait"
         )
+
+
+def named(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield what contradicts in the queues with names."""
+    asked = cluster.flux["queues"]
+    groups = {group.name: group.max_size for group in cluster.groups}
+    most = sum(groups.values(), cluster.max_size + sum(burst["size"] for burst in cluster.bursts))
+    defaults = [name for name, queue in asked.items() if queue.get("default")]
+    if len(defaults) > 1:
+        yield f"flux.queues.{defaults[0]} and flux.queues.{defaults[1]} are both the default: choose one"
+    if asked and not named_queues.default_queue(asked):
+        yield f"flux.queues has no default, and jobs may name no queue: set default in one of {', '.join(asked)}"
+    for name, queue in asked.items():
+        group, nodes = queue.get("group", ""), queue.get("limits", {}).get("nodes", 0)
+        if group and group not in groups:
+            there = f"give one of {', '.join(groups)}" if groups else "there are no groups"
+            yield f"flux.queues.{name}.group is {group}, which is no group: {there}"
+        elif nodes > (can_have := groups.get(group, most)):
+            yield f"flux.queues.{name}.limits.nodes is {nodes}, and its jobs can have {can_have} at most: lower it"
 
 
 def submission(cluster: MiniClusterModel) -> Iterator[str]:
