@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from broker_clusters import Cluster, Make
+from minicluster.lead.program import BOOT, first_line
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -90,3 +91,26 @@ def test_a_job_that_was_ended_has_used_something(cluster: Cluster) -> None:
         used = usage_of(cluster, job)["total"]
         assert least < used["memory_peak"] < least + 100 * MIB
         assert used["cpu_seconds"] > 0
+
+
+@pytest.mark.parametrize("action", ["warn", "cancel"])
+def test_a_job_that_does_nothing_is_told_of_or_ended(make: Make, action: str) -> None:
+    idle = {"for": 3, "below": 0.2, "action": action}
+    values = {"size": 2, "logging": {"quiet": True}, "flux": {"idleJobs": idle}}
+    cluster = make(values, {"cores": 4}).start().wait_for_ready()
+    flux = cluster.lead.flux
+    busy = flux("submit", "-N2", "-n2", "sh", "-c", "[ $FLUX_TASK_RANK = 0 ] && while :; do :; done; sleep 60").strip()
+    job = flux("submit", "-N2", "-n2", "sleep", "60").strip()
+    until(lambda: " exception type=" in flux("job", "eventlog", job))
+    [said] = [line for line in flux("job", "eventlog", job).splitlines() if " exception type=" in line]
+    severity = {"warn": 1, "cancel": 0}[action]
+    assert f'type="idle" severity={severity} ' in said
+    assert 'note="kept less than 0.2 of its 2 cores busy for 3 s (flux.idleJobs)"' in said
+    if action == "cancel":
+        until(lambda: flux("jobs", "-no{state}", job).strip() == "INACTIVE")
+    else:
+        (cluster.lead.state / "program").write_text(first_line("explain"))
+        words = (f"{MOUNT}/bin/flux", "python", "-c", BOOT, job)
+        explained = cluster.lead.run("sh", "-c", f'exec "$@" <{MOUNT}/program', "sh", *words)
+        assert json.loads(explained.stdout)["warned"].startswith("kept less than 0.2")
+    assert " exception type=" not in flux("job", "eventlog", busy)

@@ -152,14 +152,14 @@ def test_a_reserve_of_memory_is_guarded_as_long_as_the_broker_runs(make: Make, i
     guard = int((pod.root / "guard").read_text())
     [call] = pod.calls("python", "guard.py")
     run = f"{pod.run_folder}/flux"
-    assert call.words[2:] == [f"{pod.root}/cgroup", "536870912", f"flux-sample-{index}", run, "own"]
+    assert call.words[2:] == [f"{pod.root}/cgroup", "536870912", f"flux-sample-{index}", run, "1", ""]
     os.kill(int((pod.root / "broker").read_text()), signal.SIGTERM)
     until(lambda: not Path(f"/proc/{guard}").exists())
     process.end()
 
 
 def test_what_jobs_leave_is_looked_after_from_the_first_job_on(make: Make) -> None:
-    pod = make({**QUIET, "pod": {"sharedMemory": "none"}})
+    pod = make({**QUIET, "pod": {"sharedMemory": "none"}, "flux": {"idleJobs": {"for": 60}}})
     pod.play("python guard.py", "exec sleep 600")
     (pod.root / "shm").mkdir()
     for name in ("before", ".hidden"):
@@ -177,7 +177,7 @@ def test_what_jobs_leave_is_looked_after_from_the_first_job_on(make: Make) -> No
     until(lambda: pod.calls("python", "guard.py"))
     [call] = pod.calls("python", "guard.py")
     # without a reserve, and with shared memory that is not its own
-    assert call.words[3:] == ["0", "flux-sample-0", f"{pod.run_folder}/flux"]
+    assert call.words[3:] == ["0", "flux-sample-0", f"{pod.run_folder}/flux", "", "0.05 60 warn"]
     process.end()
 
 

@@ -58,7 +58,12 @@ VIEWS = (
 KILLED = "137"
 MEMORY = "killed, most often for want of memory: raise resources.limits.memory"
 #: What became of a job, by the type of its exception (RFC 21); others have failed
-EXCEPTIONS = {"cancel": "was cancelled", "timeout": "ran into its time limit", "alloc": "can never run"}
+EXCEPTIONS = {
+    "cancel": "was cancelled",
+    "timeout": "ran into its time limit",
+    "alloc": "can never run",
+    "idle": "was ended because it did nothing",
+}
 #: Characters of a log's line
 LINE_CHARACTERS = 200
 

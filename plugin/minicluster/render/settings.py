@@ -37,8 +37,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_port_hex": f"{broker.port(cluster):04X}",  # as /proc/net/tcp has it
         "mc_own_config": _flag(cluster.flux["brokerConfig"]),
         "mc_records": "" if cluster.flux["brokerConfig"] or cluster.flux["keptJobs"] else broker.KEPT_JOBS,
-        "mc_own_shm": _flag(has_own_shared_memory(cluster)),
-        "mc_reserve": _bytes(cluster.flux["memoryReserve"]),
+        **_of_guard(cluster),
         "mc_resource_set": resources.resource_set(cluster),
         "mc_archive": cluster.spec["archive"]["path"],
         "mc_report_path": cluster.spec["report"]["path"],
@@ -76,6 +75,16 @@ def _check_seconds(runner: Mapping[str, Any]) -> int:
     """Return the seconds that the check of a node may take."""
     seconds: int = runner.get("commands", {}).get("nodeCheckSeconds", CHECK_SECONDS)
     return seconds
+
+
+def _of_guard(cluster: MiniClusterModel) -> dict[str, object]:
+    """Return what the guard of a node is started with."""
+    idle = cluster.flux["idleJobs"]
+    return {
+        "mc_own_shm": _flag(has_own_shared_memory(cluster)),
+        "mc_reserve": _bytes(cluster.flux["memoryReserve"]),
+        "mc_idle": f"{idle['below']} {idle['for']} {idle['action']}" if idle["for"] else "",
+    }
 
 
 def _bytes(quantity: str) -> str:

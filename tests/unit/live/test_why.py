@@ -35,6 +35,7 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
         "said": [],
         "again": "",
         "quiet_since": None,
+        "warned": "",
         "starts": None,
     }
     return {**found, "now": 200.0, **more}
@@ -111,6 +112,13 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
         ),
         (known(WAITS), [("job f1 (lmp) waits for 1m40s: Flux has yet to look at it", "")]),
         (known({"state": "RUN", "result": None}), [("job f1 (lmp) runs on mini-[0-1] for 40s", "")]),
+        (
+            known({"state": "RUN", "result": None}, warned="kept less than 0.05 of its core busy for 30 min"),
+            [
+                ("job f1 (lmp) runs on mini-[0-1] for 40s", ""),
+                ("it kept less than 0.05 of its core busy for 30 min", f"{FLUX} cancel f1"),
+            ],
+        ),
         (
             known({"state": "RUN", "result": None}, quiet_since=-100.0),
             [("job f1 (lmp) runs on mini-[0-1] for 40s", "")],

@@ -55,7 +55,7 @@ def test_a_container_without_a_limit_has_no_guard(tmp_path: Path, version: str, 
     with pytest.raises(
         SystemExit, match=r"^minicluster: flux.memoryReserve: this container has no limit of memory; set"
     ):
-        guard.main(tmp_path, RESERVE, "demo-3", tmp_path / "flux", is_own=True)
+        guard.main(tmp_path, RESERVE, "demo-3", tmp_path / "flux", ["1"])
 
 
 #: Other tests run at the same time

@@ -273,6 +273,7 @@ SETTINGS = {
     "mc_own_config": "",
     "mc_own_shm": "1",
     "mc_reserve": "",
+    "mc_idle": "",
     "mc_records": "10000",
     "mc_wrap": "",
     "mc_strict": "1",
@@ -356,6 +357,7 @@ def runner(**fields: Any) -> dict[str, Any]:
             ({"flux": {"memoryReserve": reserve}}, {"mc_reserve": taken})
             for reserve, taken in (("", ""), ("512Mi", "536870912"), (2e6, "2000000"), ("0.5Gi", "536870912"))
         ),
+        ({"flux": {"idleJobs": {"for": 1800, "action": "cancel"}}}, {"mc_idle": "0.05 1800 cancel"}),
         ({"state": {"claimName": "queue"}}, {"mc_state_volume": "1"}),
         *(
             (

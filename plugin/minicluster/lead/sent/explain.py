@@ -4,7 +4,8 @@
 ``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``grows`` the most nodes that the
 agent gives a group by itself; ``said`` the last lines of its output, ``again`` the job that runs it once more, or "",
 ``quiet_since`` when one of several tasks that has no limit of time printed last, or null, ``starts`` when one that
-waits will start, and after which job, or null, and ``now`` the lead's time.
+waits will start, and after which job, or null, ``warned`` what flux.idleJobs says of one that runs, and ``now`` the
+lead's time.
 Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -93,7 +94,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
 
     job = listed(handle, number)
     explanation: dict[str, Any] = {"job": {}, "waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None}
-    explanation.update(starts=None, grows={}, now=time.time())
+    explanation.update(starts=None, grows={}, warned="", now=time.time())
     if job is None:
         return {**explanation, "job": History(folder()).record(number) or {}}, {}
     jobspec = (job_kvs_lookup(handle, number, keys=["jobspec"]) or {}).get("jobspec") or {}
@@ -107,6 +108,8 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
             if explanation["waits"].startswith("waits") and not explanation["needs"]:
                 explanation["starts"] = start_of(handle, number, is_guess=unmet.is_guess)
     elif shown["state"] == "RUN":
+        noted = ((job.get("annotations") or {}).get("user") or {}).get("minicluster_idle")
+        explanation["warned"] = str((noted or {}).get("why") or "")
         if (shown["ntasks"] or 0) > 1 and not jobspec.get("attributes", {}).get("system", {}).get("duration"):
             explanation["quiet_since"] = last_print(handle, number)
     elif shown["result"] not in (None, "COMPLETED"):

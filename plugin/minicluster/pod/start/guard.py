@@ -1,11 +1,11 @@
-"""guard.py FOLDER RESERVE HOST RUN [own]: takes away what ended jobs leave, and ends a job that takes the memory.
+"""guard.py FOLDER RESERVE HOST RUN [OWN IDLE]: takes away what ended jobs leave, and ends a job that takes the memory.
 
-It also notes how much memory each job takes (job_peaks.py).
+It also notes how much memory each job takes (job_peaks.py), and finds jobs that do nothing (idle_jobs.py).
 
 FOLDER is /sys/fs/cgroup, RESERVE what jobs must leave of the container's limit, in bytes, and RUN the broker's run
-folder. ``own`` says that /dev/shm is this container's alone. With a reserve it ends the job that has most of the
-memory, by an exception of the type `memory`, before the kernel ends the container. What runs outside of jobs is left
-alone: where what is short is no job's, the node takes no more jobs until it is free.
+folder. OWN says that /dev/shm is this container's alone, IDLE which jobs are idle; both may be empty. With a reserve it
+ends the job that has most of the memory, by an exception of the type `memory`, before the kernel ends the container.
+What runs outside of jobs is left alone: where what is short is no job's, the node takes no more jobs until it is free.
 Runs with the Python of the Flux view, 3.8 or later; it stays in memory, so it imports little.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Mapping, NamedTuple, Sequence
 
 from epilog import Epilog
+from idle_jobs import IdleJobs, limits_of
 from job_peaks import Peaks
 from node_jobs import Jobs, jobs, largest, most, outside, resident, taken
 from node_state import FluxNode, Held
@@ -147,16 +148,18 @@ class Guard:
                 time.sleep(LOOK_POLL_SECONDS / 10)
 
 
-def main(folder: Path, reserve: int, host: str, run: Path, is_own: bool) -> None:
+def main(folder: Path, reserve: int, host: str, run: Path, more: Sequence[str]) -> None:
     """Look until it is told to stop. Raises OSError."""
-    memory, epilog, looked = memory_of(folder), Epilog(run.parent, is_own), -EPILOG_SECONDS
+    # a script of an older version, which lives in its pod, gives fewer words
+    own, idle = (*more, "", "")[:2]
+    memory, epilog, looked = memory_of(folder), Epilog(run.parent, bool(own)), -EPILOG_SECONDS
     if reserve and not memory.limit():
         sys.exit("minicluster: flux.memoryReserve: this container has no limit of memory; set resources.limits.memory")
     if not reserve:
         # nothing is in a hurry
         os.nice(10)
     guard, peaks = Guard(memory, reserve, host, run, epilog), Peaks(run.parent / "usage", memory.known_limit())
-    has_begun = True
+    idle_jobs, has_begun = IdleJobs(limits_of(idle), guard.node) if idle else None, True
     while True:
         is_short = bool(reserve) and memory.is_short_of(reserve)
         if (is_short and not guard.drained) or has_begun or time.monotonic() >= looked + EPILOG_SECONDS:
@@ -166,8 +169,10 @@ def main(folder: Path, reserve: int, host: str, run: Path, is_own: bool) -> None
         if reserve:
             guard.look()
         peaks.look(epilog)
+        if idle_jobs:
+            idle_jobs.look(epilog.notes.running)
         has_begun = peaks.wait(LOOK_POLL_SECONDS if reserve else EPILOG_SECONDS)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]), sys.argv[5:] == ["own"])
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]), sys.argv[5:])

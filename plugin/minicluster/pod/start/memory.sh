@@ -73,7 +73,7 @@ note_shared_memory() { printf '%s\0' "$1"/* "$1"/.[!.]* >"$mc_state/run/shm"; }
 guard_node() {
   [ -n "$mc_reserve" ] || wait_for_job
   exec "$mc_flux" python "$mc_files/guard.py" "$mc_memory_folder" "${mc_reserve:-0}" "$mc_host" "$mc_run" \
-    ${mc_own_shm:+own} 2>&3 3>&-
+    "$mc_own_shm" "${mc_idle:-}" 2>&3 3>&-
 }
 
 # Waits for the first job, of which usage.lua tells.

@@ -6,11 +6,15 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from node_words import f58, say, size
+
+#: The memo of a job with the nodes on which it is idle, and what begins their keys
+IDLE_KEY, RANK_PREFIX = "minicluster_idle", "rank"
 
 
 class Held(NamedTuple):
@@ -41,10 +45,10 @@ class FluxNode:
     def __init__(self, run: Path) -> None:
         self.run = run
 
-    def end_job(self, job: int, why: str) -> None:
-        """Have Flux end a job; a failure is in the log: the processes end anyway."""
+    def end_job(self, job: int, why: str, kind: str = "memory", severity: int = 0) -> None:
+        """Have Flux end a job, or tell of it with a higher severity; a failure is in the log."""
         try:
-            told = {"id": job, "type": "memory", "severity": 0, "note": why}
+            told = {"id": job, "type": kind, "severity": severity, "note": why}
             self._handle().rpc("job-manager.raise", told).get()
         except OSError as error:
             say(f"Flux could not be told of job {f58(job)}: {error}")
@@ -75,6 +79,28 @@ class FluxNode:
         except OSError:
             return False
         return True
+
+    def rank(self) -> int:
+        """Return this node's rank. Raises OSError."""
+        return int(self._handle().attr_get("rank"))
+
+    def allotted(self, job: int) -> dict[int, tuple[int, int]]:
+        """Return the cores and GPUs that a job has by rank. Raises OSError."""
+        from state import by_rank
+
+        answer = self._handle().rpc("job-info.lookup", {"id": job, "keys": ["R"], "flags": 0}).get()
+        return by_rank(json.loads(answer["R"]))
+
+    def note_idle(self, job: int, what: str | int, value: str | float | None) -> None:
+        """Note since when a job is idle on a rank, or why it is idle; None if it no longer is. Raises OSError."""
+        memo = {IDLE_KEY: {f"{RANK_PREFIX}{what}" if isinstance(what, int) else what: value}}
+        self._handle().rpc("job-manager.memo", {"id": job, "memo": memo}).get()
+
+    def idle_ranks(self, job: int) -> set[int]:
+        """Return the ranks on which a job is noted to be idle. Raises OSError."""
+        listed = self._handle().rpc("job-list.list-id", {"id": job, "attrs": ["annotations"]}).get()["job"]
+        noted = ((listed.get("annotations") or {}).get("user") or {}).get(IDLE_KEY) or {}
+        return {int(key[len(RANK_PREFIX) :]) for key in noted if key.startswith(RANK_PREFIX)}
 
     def _handle(self) -> Any:
         """Return a connection to this node's broker. Raises OSError."""
