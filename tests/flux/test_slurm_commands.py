@@ -198,6 +198,9 @@ def test_nodes_and_jobs_are_shown_as_slurm_shows_them(sh: Sh) -> None:
         f"{NAME}*    up   infinite      1  alloc {NAME}-0\n{NAME}*    up   infinite      1   idle {NAME}-1\n"
     )
     assert sh("sinfo -h -o '%P %D %C %G'; sinfo -aho %A/%D/%C") == f"{NAME}* 2 4/4/0/8 gpu:2\n1/1/2/4/4/0/8\n"
+    assert sh("sinfo -ahNO nodehost:14,gres:6,gresused:6,statelong").splitlines()[1:] == [
+        f"{NAME}-1 gpu:2 gpu:0 idle                "
+    ]
     found = json.loads(sh("squeue --json"))["jobs"]
     assert [(one["job_id"], one["name"], one["job_state"], one["comment"]) for one in found] == [
         (int(job), "name", ["RUNNING"], "a b")
@@ -231,5 +234,6 @@ def test_nodes_and_jobs_are_shown_as_slurm_shows_them(sh: Sh) -> None:
 )  # fmt: skip
 def test_what_is_wrong_is_refused_in_one_line(sh: Sh, line: str, problem: str) -> None:
     found = re.sub(r"has \d+ MiB", "has N MiB", sh(line, code=1, stderr=True))
-    assert found == f"{line.split(maxsplit=1)[0]}: error: {problem}\n"
+    said_by = "slurm_load_jobs" if line == "squeue -j 5" else f"{line.split(maxsplit=1)[0]}:"
+    assert found == f"{said_by} error: {problem}\n"
     assert sh("squeue -h -t all") == ""

@@ -182,8 +182,12 @@ def test_columns_by_name_are_cut_or_parted() -> None:
     assert list(lines(apart(columns), [job()], True, "+")) == ["JobID  JobN      State", "17     a n+    RUNNING"]
     assert list(parsable(columns, [job()], True, False, "|")) == ["JobID|JobName|State", "17|a name|RUNNING"]
     assert list(parsable(columns, [job()], False, True, ";")) == ["17;a name;RUNNING;"]
-    with pytest.raises(SlurmError, match=r"^--format: Invalid field requested: Foo$"):
-        by_names("JobID,Foo", SACCT_FIELDS, "--format", "%")
+    # Open OnDemand's way to part them, with a character that is space to Python
+    ood = by_names("JobID:\x1f,ExcNodes:\x1f,Name:.8 |,tres-alloc:\x1f,", SQUEUE_FIELDS, "--Format", ":")
+    assert list(lines(ood, [job()], header=False)) == ["17\x1f\x1f  a name |billing=8,cpu=8,node=2\x1f"]
+    for names, apart_by in (("JobID,Foo", "%"), ("Foo", ":"), ("JobID%x", "%"), ("JobID%", "%")):
+        with pytest.raises(SlurmError, match=r"^--format: Invalid field requested: (Foo|JobID%x?)$"):
+            by_names(names, SACCT_FIELDS, "--format", apart_by)
 
 
 @given(st.text())

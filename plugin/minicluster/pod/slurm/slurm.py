@@ -23,6 +23,8 @@ COMMANDS_IN = {
     "scancel": "slurm_scancel",
     "scontrol": "slurm_scontrol",
 }
+#: Errors that Slurm reports with the call that loads the jobs
+_LOAD_ERRORS = ("Unable to contact", "Invalid job id specified")
 
 
 def main(name: str, words: Sequence[str]) -> int:
@@ -33,7 +35,9 @@ def main(name: str, words: Sequence[str]) -> int:
     try:
         return int(getattr(importlib.import_module(COMMANDS_IN[name]), name)(words))
     except SlurmError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
+        # programs look for these words: batchspawner keeps a job whose state it can't know
+        loads = (name == "squeue" or words[:1] == ["show"]) and str(error).startswith(_LOAD_ERRORS)
+        print(f"{'slurm_load_jobs' if loads else f'{name}:'} error: {error}", file=sys.stderr)
     except OSError as error:
         print(f"{name}: error: Flux: {error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:

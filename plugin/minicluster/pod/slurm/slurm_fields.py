@@ -77,6 +77,10 @@ def _cluster(_: Job) -> str:
     return cluster_name()
 
 
+def _tres(job: Job) -> str:
+    return f"billing={job.cpus},cpu={job.cpus},node={job.nodes}"
+
+
 #: squeue's columns by the names of --Format, with the letter of --format
 _SQUEUE = (
     ("jobarrayid", "i", "JOBID", lambda job: job.id),
@@ -121,6 +125,7 @@ _SQUEUE = (
     ("groupid", "G", "GROUP", lambda job: job.user),
     ("feature", "f", "FEATURES", _always("(null)")),
     ("gres", "b", "TRES_PER_NODE", _always("N/A")),
+    ("tres-alloc", "", "TRES_ALLOC", _tres),
     ("tres-per-node", "", "TRES_PER_NODE", _always("N/A")),
     ("licenses", "W", "LICENSES", _always("(null)")),
     ("minmemory", "m", "MIN_MEMORY", _always("0")),
@@ -131,12 +136,12 @@ _SQUEUE = (
     ("reservation", "v", "RESERVATION", _always("(null)")),
     ("schednodes", "Y", "SCHEDNODES", _always("(null)")),
     ("reqnodes", "n", "REQ_NODES", _always("")),
-    ("exc_nodes", "x", "EXC_NODES", _always("")),
+    ("excnodes", "x", "EXC_NODES", _always("")),
     ("sct", "z", "S:C:T", _always("*:*:*")),
-    ("core-spec", "X", "CORE_SPEC", _always("N/A")),
-    ("numsockets", "H", "SOCKETS_PER_NODE", _always("*")),
-    ("coresocket", "I", "CORES_PER_SOCKET", _always("*")),
-    ("threadcore", "J", "THREADS_PER_CORE", _always("*")),
+    ("corespec", "X", "CORE_SPEC", _always("N/A")),
+    ("sockets", "H", "SOCKETS_PER_NODE", _always("*")),
+    ("cores", "I", "CORES_PER_SOCKET", _always("*")),
+    ("threads", "J", "THREADS_PER_CORE", _always("*")),
     ("contiguous", "O", "CONTIGUOUS", _always("0")),
 )
 SQUEUE_FIELDS: dict[str, Field] = {name: Field(header, -20, text) for name, _, header, text in _SQUEUE}
@@ -145,10 +150,6 @@ SQUEUE_LETTERS: Mapping[str, str] = {letter: name for name, letter, _, _ in _SQU
 
 def _state(job: Job) -> str:
     return f"CANCELLED by {_uid(job)}" if job.state == "CANCELLED" else job.state
-
-
-def _tres(job: Job) -> str:
-    return f"billing={job.cpus},cpu={job.cpus},node={job.nodes}"
 
 
 def _ends(job: Job) -> str:

@@ -55,16 +55,23 @@ def by_letters(format_: str, letters: Mapping[str, str], fields: Mapping[str, Fi
 
 
 def by_names(format_: str, fields: Mapping[str, Field], option: str, apart: str) -> list[Column]:
-    """Return the columns of `JobID%20,State` or `JobID:20,State`, by what stands before a width. Raises SlurmError."""
+    """Return the columns of `JobID%20,State`, or of `JobID:.20,State:|` with text behind them. Raises SlurmError."""
     columns: list[Column] = []
-    for word in filter(None, re.split(r"[,\s]+", format_)):
-        name, has_width, width = word.partition(apart)
-        if name.lower() not in fields or (has_width and not re.fullmatch(r"[-.]?\d+\+?", width)):
+    # a text behind a column may be any, but a comma
+    words = re.split(r"[,\s]+", format_) if apart == "%" else [word.lstrip(" ") for word in format_.split(",")]
+    for word in filter(None, words):
+        name, has_width, rest = word.partition(apart)
+        width = re.match(r"([-.]?)(\d*)\+?", rest)
+        text = rest[width.end() :] if width else ""
+        if name.lower() not in fields or (apart == "%" and (text or (has_width and not (width and width[2])))):
             raise SlurmError(f"{option}: Invalid field requested: {word}")
         field = fields[name.lower()]
-        size = int(width.strip("-.+")) if has_width else abs(field.width)
-        right = field.width > 0 if not has_width or apart == "%" else width.startswith(".")
-        columns.append(Column(field, size, right and not width.startswith("-")))
+        if not has_width or not width:
+            columns.append(Column(field, abs(field.width), field.width > 0))
+            continue
+        is_right = width[1] == "." or (apart == "%" and field.width > 0 and width[1] != "-")
+        columns.append(Column(field, int(width[2] or 0), is_right))
+        columns += [Column(None, 0, False, text)] if text else []
     return columns
 
 

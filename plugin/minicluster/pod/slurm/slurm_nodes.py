@@ -24,7 +24,8 @@ class Node(NamedTuple):
     features: Sequence[str]
     cpus: int
     gpus: int
-    used: int
+    used: int  #: of the CPUs
+    used_gpus: int
     state: str
     reason: str
 
@@ -65,14 +66,15 @@ def all_nodes(handle: Any) -> list[Node]:
     names = {name: set(parse_idset(idset)) for name, idset in (execution.get("properties") or {}).items()}
     result = []
     for host, rank in zip(hosts, sorted(ranks)):
-        (cpus, gpus), used = state_of.all[rank], state_of.used.get(rank, (0, 0))[0]
+        (cpus, gpus), (used, used_gpus) = state_of.all[rank], state_of.used.get(rank, (0, 0))
         state = "idle" if not used else "allocated" if used >= cpus else "mixed"
         if rank in state_of.drained:
             state = "draining" if used else "drained"
         if rank not in state_of.online:
             state = "down"
         features = sorted(name for name, members in names.items() if rank in members)
-        result.append(Node(host, rank, features, cpus, gpus, used, state, state_of.drained.get(rank, "")))
+        reason = state_of.drained.get(rank, "")
+        result.append(Node(host, rank, features, cpus, gpus, used, used_gpus, state, reason))
     return result
 
 

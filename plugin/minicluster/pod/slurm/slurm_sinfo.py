@@ -25,6 +25,10 @@ def _gres(group: Group) -> str:
     return f"gpu:{group.nodes[0].gpus}" if group.nodes[0].gpus else "(null)"
 
 
+def _gres_used(group: Group) -> str:
+    return f"gpu:{group.nodes[0].used_gpus}" if group.nodes[0].gpus else "(null)"
+
+
 def _always(text: str) -> Callable[[Group], str]:
     """Return a column that has the same text for all nodes."""
     return lambda _: text
@@ -59,6 +63,7 @@ _FIELDS = (
     ("features", "f", "AVAIL_FEATURES", lambda group: ",".join(group.nodes[0].features) or "(null)"),
     ("features_act", "b", "ACTIVE_FEATURES", lambda group: ",".join(group.nodes[0].features) or "(null)"),
     ("gres", "G", "GRES", _gres),
+    ("gresused", "", "GRES_USED", _gres_used),
     ("memory", "m", "MEMORY", _memory),
     ("freemem", "e", "FREE_MEM", _always("N/A")),
     ("cpuload", "O", "CPU_LOAD", _always("N/A")),
