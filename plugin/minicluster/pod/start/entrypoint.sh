@@ -95,7 +95,8 @@ offer_slurm() {
   [ -e "$mc_files/slurm.sh" ] || return 0
   for mc_command in sbatch salloc srun squeue sacct sinfo scancel scontrol; do
     # shellcheck disable=SC2016 # for the file
-    printf '%s\n' '#!/bin/sh' '. "$MINICLUSTER_HOME/minicluster/slurm.sh"' >"$mc_slurm/$mc_command"
+    # programs call them with an environment of their own
+    printf '%s\n' '#!/bin/sh' "export MINICLUSTER_HOME='$MINICLUSTER_HOME'" ". '$mc_files/slurm.sh'" >"$mc_slurm/$mc_command"
   done
   chmod 755 "$mc_slurm"/*
 }
