@@ -1,6 +1,7 @@
 """What a client asks of the lead before nodes go: which jobs run on them, and whether they run again."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -50,3 +51,15 @@ def test_jobs_on_nodes_that_go_are_named_with_what_happens_to_them(cluster: Clus
         (lead, "on lead", True),
         (marked, "sleep", True),
     ]
+
+
+def test_an_idle_cluster_ends_once_nobody_is_connected(make: Make) -> None:
+    cluster = make({**PAIR, "endAfterSeconds": 6}).start().wait_for_ready()
+    cluster.lead.flux("run", "-N2", "true")
+    begin = time.monotonic()
+    # a shell
+    cluster.lead.run("sleep", "12")
+    assert cluster.wait() == [0, 0]
+    assert time.monotonic() - begin > 12
+    why = "minicluster: for 6 s there was no job, and nobody connected: it ends (endAfterSeconds)\n"
+    assert cluster.lead.log == why

@@ -81,6 +81,14 @@ def test_queues_start_unless_flux_has_restored_how_they_were_left(make: Make) ->
     assert words == [[*start, "a"], [*start, "c"], [*start, "--queue", "c"]]
 
 
+def test_an_idle_cluster_ends_when_its_watcher_does(make: Make) -> None:
+    pod = make({"interactive": True, "endAfterSeconds": 60, **QUIET})
+    pod.play("python end_idle.py", 'echo "$3"')
+    why = "for 60 s there was no job, and nobody connected: it ends (endAfterSeconds)"
+    assert pod.run() == (0, f"60\nminicluster: {why}\n")
+    assert (pod.run_folder / "exit-code").read_text() == "0\n"
+
+
 def test_a_policy_without_fluxion_fails_the_work_before_it_starts(make: Make) -> None:
     pod = make({"flux": {"scheduler": {"queuePolicy": "hybrid"}}, **QUIET}, {"command": "true"})
     missing = (

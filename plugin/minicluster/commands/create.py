@@ -38,6 +38,7 @@ class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions hav
     metavar="SIZE[@CLASS]",
     help="Keep the queue and a shared folder /data on volumes of this size each, such as 10Gi, even after the end.",
 )
+@click.option("--idle", type=options.Duration(), help="End it after so long without a job, and with nobody connected.")
 @options.namespace("Namespace; by default the current one.")
 @options.context()
 @click.option("--no-wait", is_flag=True, help="Return once the release is installed, before the quorum.")
@@ -57,7 +58,7 @@ def command(*, namespace: str, context: str, no_wait: bool, timeout: float, prin
     \b
     Examples:
       minicluster create demo --image lammps:latest -N 2 --max 8 --keep 10Gi
-      minicluster create demo -N 1 --max 8 --autoscale --cpu 4 --memory 8Gi --gpus 1
+      minicluster create demo -N 1 --max 8 --autoscale --idle 1h --cpu 4 --memory 8Gi --gpus 1
       minicluster create demo -N 2 --print-values > values.yaml
     """
     kubernetes = Kubernetes(context, namespace)

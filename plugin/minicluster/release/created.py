@@ -1,5 +1,6 @@
 """A MiniCluster for everyday work: the values that the words of `minicluster create` become."""
 
+import math
 import shlex
 import tempfile
 from collections.abc import Sequence
@@ -61,6 +62,7 @@ class CreateReleaseOptions(ReleaseOptions):
     most: int | None = None  #: nodes
     autoscales: bool = False
     keep: Keep | None = None
+    idle: float | None = None  #: seconds without a job after which it ends
 
 
 def check(asked: CreateReleaseOptions) -> None:
@@ -92,6 +94,8 @@ def value_words(asked: CreateReleaseOptions) -> list[str]:
 def _values(asked: CreateReleaseOptions) -> dict[str, Any]:
     """Return the values that are not of a container, by their paths."""
     values: dict[str, Any] = {"size": asked.nodes, "maxSize": asked.most}
+    if asked.idle is not None:
+        values["endAfterSeconds"] = math.ceil(asked.idle)
     if asked.autoscales:
         values |= {"autoscaling.enabled": True, "autoscaling.min": asked.nodes}
     if asked.keep:

@@ -16,7 +16,7 @@ CHECK_SECONDS = 60
 
 def shell(cluster: MiniClusterModel) -> str:
     """Return settings.sh: assignments whose values are quoted; the value of ``mc_*_words`` is itself a quoted list."""
-    runner, container, logging = cluster.runner, cluster.flux["container"], cluster.spec["logging"]
+    runner, container = cluster.runner, cluster.flux["container"]
     # an upgrade reads those of a live settings.sh, which any older version may have written: their names stay
     values: dict[str, object] = {
         "mc_name": cluster.name,
@@ -32,6 +32,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_gpu_variable": devices.task_variable(cluster),
         "mc_groups": "".join(_group(group) for group in cluster.groups),
         "mc_queues": " ".join(cluster.flux["queues"]),
+        "mc_end_after": cluster.spec["endAfterSeconds"] or "",
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
         "mc_port_hex": f"{broker.port(cluster):04X}",  # as /proc/net/tcp has it
@@ -54,15 +55,22 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_prefix_words": shlex.join(work.prefix(cluster)),
         "mc_script_has_interpreter": _flag(work.script(cluster).startswith("#!")),
         "mc_logs": runner.get("logs", ""),
-        "mc_quiet": _flag(logging["quiet"]),
-        "mc_log_file": _flag(model.has_log_file(cluster)),
-        "mc_strict": _flag(logging["strict"]),
-        "mc_timed": _flag(logging["timed"]),
+        **_logging(cluster),
         "mc_no_wait_socket": _flag(cluster.flux["noWaitSocket"] or cluster.flux["disableSocket"]),
         "mc_complete_workers": _flag(cluster.flux["completeWorkers"]),
     }
     lines = [f"{key}={shlex.quote(str(value))}" for key, value in values.items()]
     return "\n".join(["# shellcheck shell=sh disable=SC2034", *lines, *_environment(cluster)]) + "\n"
+
+
+def _logging(cluster: MiniClusterModel) -> dict[str, str]:
+    logging = cluster.spec["logging"]
+    return {
+        "mc_quiet": _flag(logging["quiet"]),
+        "mc_log_file": _flag(model.has_log_file(cluster)),
+        "mc_strict": _flag(logging["strict"]),
+        "mc_timed": _flag(logging["timed"]),
+    }
 
 
 def _group(group: NodeGroup) -> str:

@@ -17,7 +17,9 @@ VERSION_ANNOTATION = "minicluster/version"
 #: How the names of Slurm's commands begin, which are in a ConfigMap of their own, and of others that are there for want
 #: of room; a version without the former has but one ConfigMap
 SLURM_PREFIX = "slurm"
-BESIDE_SLURM = ("epilog.", "idle_jobs.", "ingest.", "job_peaks.", "shared_memory.", "start_times.", "usage.")
+BESIDE_SLURM = (
+    *("end_idle.", "epilog.", "idle_jobs.", "ingest.", "job_peaks.", "shared_memory.", "start_times.", "usage."),
+)
 
 #: Namespace and name of a ConfigMap
 Key = tuple[str, str]

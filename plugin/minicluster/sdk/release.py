@@ -20,6 +20,7 @@ class CreateOptions(NodeOptions, total=False):
 
     max_nodes: int  #: that it can have later
     autoscale: bool  #: from ``nodes`` to ``max_nodes``, as the queue needs them
+    idle: float  #: seconds without a job, and without anybody connected, after which it ends
     keep: str  #: SIZE or SIZE@CLASS: volumes for the queue and a shared folder /data, also after the end
 
 
@@ -29,7 +30,8 @@ def asked_for(release: str, values: Mapping[str, Any], chart: str, options: Crea
 
     refuse_unknown("create", options, CreateOptions)
     keep = read_keep(options["keep"]) if "keep" in options else None
-    own = {"most": options.get("max_nodes"), "autoscales": options.get("autoscale", False), "keep": keep}
+    own: dict[str, Any] = {"most": options.get("max_nodes"), "autoscales": options.get("autoscale", False)}
+    own |= {"keep": keep, "idle": options.get("idle")}
     nodes = {name: value for name, value in options.items() if name in NodeOptions.__annotations__}
     return CreateReleaseOptions(name=release, values=values, chart=chart, **own, **nodes)  # type: ignore[arg-type]
 

@@ -248,6 +248,7 @@ SETTINGS = {
     "mc_simple": "",
     "mc_needs_fluxion": "",
     "mc_queues": "",
+    "mc_end_after": "",
     "mc_affinity": "auto",
     "mc_cpus": "",
     "mc_gpu_variable": "",

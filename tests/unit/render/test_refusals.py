@@ -663,6 +663,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         )
     ),
     (
+        {"endAfterSeconds": 60, **runner(command="true")},
+        "endAfterSeconds is 60 and the cluster has work, with which it ends: drop the work, or set 0",
+    ),
+    (
+        {"endAfterSeconds": 60, **scaling(1, 2, suspendAfterSeconds=9), **CLAIM},
+        "endAfterSeconds is 60 and autoscaling.suspendAfterSeconds set: suspended, it can't end; set one",
+    ),
+    (
         named(a={"default": True}, b={"default": True}),
         "flux.queues.a and flux.queues.b are both the default: choose one",
     ),

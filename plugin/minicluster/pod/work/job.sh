@@ -114,11 +114,23 @@ finish() {
   exit "$1"
 }
 
+# Waits for `flux shutdown`, or until nothing has happened for as long as the values say.
 idle() {
   while :; do
-    sleep 3600 &
-    wait $! 2>/dev/null || true
+    if [ -z "$mc_end_after" ]; then sleep 3600 & else
+      nicely "$mc_flux" python "$mc_files/end_idle.py" "$mc_end_after" &
+    fi
+    if wait $! 2>/dev/null; then
+      [ -z "$mc_end_after" ] || end_idle
+    elif [ -n "$mc_end_after" ]; then
+      sleep 10
+    fi
   done
+}
+
+end_idle() {
+  echo "minicluster: for $mc_end_after s there was no job, and nobody connected: it ends (endAfterSeconds)" >&2
+  finish 0
 }
 
 # Begins the work's part, in which flux is that of the view.

@@ -44,6 +44,7 @@ CHECKS = (
     sizes.agent,
     sizes.autoscaling,
     sizes.scale_to_zero,
+    sizes.end_after,
     sizes.replicas,
     pod.kept_state,
     report.report,

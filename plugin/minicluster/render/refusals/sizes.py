@@ -95,6 +95,17 @@ def replicas(cluster: MiniClusterModel) -> Iterator[str]:
         yield "autoscaling.handle is true and autoscaling off, so nothing reads its replicas: enable it, or set false"
 
 
+def end_after(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield what contradicts the end of a cluster that is idle."""
+    seconds = cluster.spec["endAfterSeconds"]
+    if seconds and work.kind(cluster) != "idle":
+        yield f"endAfterSeconds is {seconds} and the cluster has work, with which it ends: drop the work, or set 0"
+    if seconds and cluster.spec["autoscaling"]["suspendAfterSeconds"]:
+        yield f"endAfterSeconds is {seconds} and autoscaling.suspendAfterSeconds set: suspended, it can't end; set one"
+    if seconds and cluster.joins:
+        yield f"endAfterSeconds is {seconds} and this burst has no lead of its own: set it on the root"
+
+
 def scale_to_zero(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what is missing for a cluster that is suspended when idle, and what contradicts that."""
     seconds = cluster.spec["autoscaling"]["suspendAfterSeconds"]
