@@ -54,6 +54,15 @@ def usage_of(cluster: Cluster, job: str) -> dict[str, Any]:
     return used
 
 
+def explained(cluster: Cluster, job: str) -> dict[str, Any]:
+    """Return what `minicluster why` is told of a job."""
+    (cluster.lead.state / "program").write_text(first_line("explain"))
+    words = (f"{MOUNT}/bin/flux", "python", "-c", BOOT, job)
+    done = cluster.lead.run("sh", "-c", f'exec "$@" <{MOUNT}/program', "sh", *words)
+    known: dict[str, Any] = json.loads(done.stdout)
+    return known
+
+
 def test_a_job_has_used_what_its_processes_have(cluster: Cluster) -> None:
     used, said = run(cluster, "-N2", "-n2", "-c2", *WORDS, "300", "0", "1.2", "0")
     assert list(used["nodes"]) == ["flux-sample-0", "flux-sample-1"]
@@ -85,6 +94,10 @@ def test_a_job_that_was_ended_has_used_something(cluster: Cluster) -> None:
     number = flux("job", "id", "--to=dec", batch).strip()
     files = [pod.state / "config/run/usage" / number for pod in cluster.pods.values()]
     until(lambda: any(file.exists() and int(file.read_text().split()[0]) > 70 * MIB for file in files))
+    until(lambda: explained(cluster, batch)["job"]["usage"])
+    [(host, now)] = explained(cluster, batch)["job"]["usage"]["nodes"].items()
+    assert host.startswith("flux-sample-")
+    assert (now["memory_peak"] > 70 * MIB, now["cpu_seconds"] > 0, now["cores"], now["read"]) == (True, True, 1, None)
     flux("cancel", batch)
     until(lambda: flux("jobs", "-no{state}", batch).strip() == "INACTIVE")
     for job, least in ((late, 60 * MIB), (batch, 70 * MIB)):
@@ -109,8 +122,5 @@ def test_a_job_that_does_nothing_is_told_of_or_ended(make: Make, action: str) ->
     if action == "cancel":
         until(lambda: flux("jobs", "-no{state}", job).strip() == "INACTIVE")
     else:
-        (cluster.lead.state / "program").write_text(first_line("explain"))
-        words = (f"{MOUNT}/bin/flux", "python", "-c", BOOT, job)
-        explained = cluster.lead.run("sh", "-c", f'exec "$@" <{MOUNT}/program', "sh", *words)
-        assert json.loads(explained.stdout)["warned"].startswith("kept less than 0.2")
+        assert explained(cluster, job)["warned"].startswith("kept less than 0.2")
     assert " exception type=" not in flux("job", "eventlog", busy)

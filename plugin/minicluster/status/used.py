@@ -84,15 +84,19 @@ def cores(part: Part) -> str:
     return f"{part.used:.1f} of {counted(int(part.of), 'core')}" if part.of else f"{part.used:.1f} cores"
 
 
-def in_words(job: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a job that has ended has used, a bar for each node, and what to ask for next time."""
+def in_words(job: Mapping[str, Any], now: float | None = None) -> Iterator[str]:
+    """Yield what a job has used, a bar for each node, and what to ask for next time.
+
+    ``now`` is for one that runs: then what it has used until now.
+    """
+    job = {**job, "t_cleanup": now} if now else job
     nodes, total = of_nodes(job), in_all(job)
     told = " and ".join(filter(None, [amount(total.memory), cores(total.cores)]))
     if not told:
         return
-    notes = [*_notes(job, nodes, total)] if _seconds(job) >= LEAST_TOLD_SECONDS else []
+    notes = [] if now or _seconds(job) < LEAST_TOLD_SECONDS else [*_notes(job, nodes, total)]
     less = ": ask for less" if any("ask for" in note for note in notes) else ""
-    yield f"it used {told} on {counted(len(nodes), 'node')}{less}"
+    yield f"it {'has used' if now else 'used'} {told} on {counted(len(nodes), 'node')}{less}"
     yield from _bars(nodes)
     yield from (f"* {note}" for note in notes)
 

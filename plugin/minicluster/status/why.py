@@ -127,6 +127,7 @@ def job_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, int]) 
     elif state == "RUNNING":
         since = f" for {duration(now - job['t_run'])}" if job["t_run"] else ""
         yield Reason(f"{who} runs on {job['nodes'] or 'its nodes'}{since}")
+        yield from map(Reason, used.in_words(job, now))
         if known["warned"]:
             yield Reason(f"it {known['warned']}", f"minicluster flux {name} -- cancel {job['id']}")
         quiet = now - known["quiet_since"] if known["quiet_since"] else 0

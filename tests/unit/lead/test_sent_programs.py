@@ -15,7 +15,7 @@ from minicluster.pod import without_comments
             "detail",
             [
                 *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "explain"),
-                *("copies", "need", "start_times"),
+                *("copies", "need", "start_times", "used_now"),
             ],
         ),
         ("distribute", []),
@@ -24,7 +24,7 @@ from minicluster.pod import without_comments
             "explain",
             [
                 *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "copies"),
-                *("need", "start_times"),
+                *("need", "start_times", "used_now"),
             ],
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),

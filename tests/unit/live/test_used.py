@@ -88,6 +88,14 @@ def test_a_job_has_used_a_part_of_what_it_had(record: dict[str, Any], expected: 
     assert [*in_words(record)] == expected
 
 
+def test_a_job_that_runs_has_used_something_so_far() -> None:
+    assert [*in_words({**job((0.3, 1.0)), "t_cleanup": None}, now=300.0)] == [
+        "it has used 0.3 of 4 GiB and 0.5 of 4 cores on 1 node",
+        "[||..................] 7% memory of mc-0: 0.3 of 4 GiB",
+        "[|||.................] 12% CPU of mc-0: 0.5 of 4 cores",
+    ]
+
+
 def test_of_many_nodes_the_first_have_bars() -> None:
     said = [*in_words(job(*[(2.5, 4.0)] * 18, tasks=72))]
     assert len(said) == 1 + 2 * 16 + 1

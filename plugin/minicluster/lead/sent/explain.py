@@ -24,6 +24,7 @@ from history import History, folder
 from job_record import REPORT_ATTRIBUTES, record, user_of
 from output_events import OUTPUT_KEY, data_of, events, lookup
 from start_times import Start, estimate
+from used_now import used_now
 from waiting import WAITING_STATES, autoscaled, reasons, unmet_of
 
 #: Lines of the output of a job that has failed, and the most characters of each
@@ -109,6 +110,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
                 explanation["starts"] = start_of(handle, number, is_guess=unmet.is_guess)
     elif shown["state"] == "RUN":
         noted = ((job.get("annotations") or {}).get("user") or {}).get("minicluster_idle")
+        shown["usage"] = used_now(handle, job)
         explanation["warned"] = str((noted or {}).get("why") or "")
         if (shown["ntasks"] or 0) > 1 and not jobspec.get("attributes", {}).get("system", {}).get("duration"):
             explanation["quiet_since"] = last_print(handle, number)

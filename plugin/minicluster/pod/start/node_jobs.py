@@ -36,26 +36,31 @@ class Taken(NamedTuple):
 
 def jobs() -> dict[int, list[int]]:
     """Return the processes of each job that runs, without Flux's own shell."""
-    of, shells = children(), _shells()
-    pids_of = {shell: descendants([shell], of)[1:] for shell in shells}
-    inner = {pid for below in pids_of.values() for pid in below if pid in shells}
-    ours = {shells[shell]: below for shell, below in pids_of.items() if shell not in inner}
+    of, job_of = children(), _shells()
+    pids_of = {shell: descendants([shell], of)[1:] for shell in job_of}
+    inner = {pid for below in pids_of.values() for pid in below if pid in job_of}
+    ours = {job_of[shell]: below for shell, below in pids_of.items() if shell not in inner}
     for pid, job in marked(without={pid for pids in pids_of.values() for pid in pids}).items():
         if job in ours:
             ours[job].append(pid)
     return ours
 
 
+def shells(of_jobs: Container[int]) -> list[int]:
+    """Return Flux's shells of jobs."""
+    return [pid for pid, job in _shells().items() if job in of_jobs]
+
+
 def _shells() -> dict[int, int]:
     """Return the job of each of Flux's shells."""
-    shells = {}
+    job_of = {}
     for file in PROC.glob("[0-9]*/comm"):
         with suppress(OSError, ValueError, IndexError):  # it has ended
             pid = int(file.parent.name)
             # that of a job in a job has the mark of the outer one
             if file.read_text().strip() == JOB_SHELL and is_here(pid) and mark_of(pid) is None:
-                shells[pid] = int((file.parent / "cmdline").read_bytes().split(b"\0")[-2])
-    return shells
+                job_of[pid] = int((file.parent / "cmdline").read_bytes().split(b"\0")[-2])
+    return job_of
 
 
 def marked(without: Container[int] = ()) -> dict[int, int]:
