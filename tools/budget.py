@@ -129,8 +129,8 @@ def between_rooms() -> list[tuple[str, str]]:
 
 
 FIGURES = (
-    Figure("statements of the package", statements, 22600),
-    Figure("files of the package", files, 365),
+    Figure("statements of the package", statements, 22900),
+    Figure("files of the package", files, 370),
     Figure("arrows between rooms", arrows, 123),
     Figure("doors of rooms", doors, 105),
     Figure("named templates of the chart", defines, 145),

@@ -55,7 +55,7 @@ def _words(config: Mapping[str, Any], kind: str) -> list[str]:
 
 
 def beyond_limit(config: Mapping[str, Any], jobspec: Mapping[str, Any]) -> str:
-    """Return which limit of its queue a job would exceed (flux-config-policy(5)), "" for none; job-manager asks last."""
+    """Return which limit of its queue a job would exceed (flux-config-policy(5)), "" for none."""
     from flux.util import parse_fsd
 
     system = jobspec["attributes"]["system"]
