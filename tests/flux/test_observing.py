@@ -109,6 +109,10 @@ def test_the_lead_tells_what_was_and_what_changes(observed: Observed) -> None:
     assert (fails["code"], fails["user"], fails["command"]) == (3, {"sample": 7}, "sh -c echo out; exit 3")
     assert fails["submit"] < fails["run"] < fails["end"]
     assert (len(fails["lanes"]), fails["cores"] >= 1) == (1, True)
+    # as the node's shell tells it (usage.lua)
+    memo = "flux job memo $FLUX_JOB_ID minicluster_usage.rank0.cores=2 minicluster_usage.rank0.memory_peak=1048576"
+    observed.do(f"flux submit --quiet --job-name=used --requires=rank:0 sh -c '{memo}'")
+    observed.until(lambda timeline: by_name(timeline).get("used", {}).get("used") == "1 MiB")
     observed.do("flux resource drain 1 disk full")
     observed.until(lambda timeline: any(mark.text.endswith("drained: disk full") for mark in timeline.nodes.marks))
     observed.do("flux submit --quiet --job-name=stuck -N2 true")

@@ -7,6 +7,7 @@ from typing import Any
 from minicluster.cluster.states import of_job
 from minicluster.flux.idset import parse_idset
 from minicluster.picture.curves import cores_of
+from minicluster.status import used
 from minicluster.status.table import left_at
 
 Row = dict[str, Any]
@@ -101,6 +102,7 @@ def shown(job: Mapping[str, Any]) -> Row:
         "run": job.get("t_run"),
         "end": left_at(job),
         "progress": job.get("progress"),
+        "used": used.told(job),
         "user": job.get("user") or {},
         "command": job.get("command") or "",
     }

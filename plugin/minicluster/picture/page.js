@@ -275,8 +275,8 @@
     by("detail").hidden = false;
     by("which").textContent = `${job.id} ${job.name}`;
     const record = {state: job.status, "exit code": job.code, exception: job.exception, nodes: job.nodes, cores: job.cores,
-      tasks: job.tasks, submitted: day(job.submit), start: day(job.run), end: day(job.end), attributes: attributes(job),
-      command: job.command};
+      tasks: job.tasks, submitted: day(job.submit), start: day(job.run), end: day(job.end), used: job.used,
+      attributes: attributes(job), command: job.command};
     by("record").replaceChildren(...Object.entries(record).filter(([, value]) => value !== null && value !== "").map(([key, value]) => {
       const line = make("tr");
       line.append(make("td", key), make("td", String(value)));

@@ -56,8 +56,8 @@ def _use(used: Mapping[str, Any], job: Mapping[str, Any]) -> NodeUse:
 
 
 def _seconds(job: Mapping[str, Any]) -> float:
-    end = left_at(job)
-    return end - job["t_run"] if end and job["t_run"] else 0.0
+    start, end = job.get("t_run"), left_at(job)
+    return end - start if start and end else 0.0
 
 
 def amount(part: Part) -> str:
@@ -84,6 +84,12 @@ def cores(part: Part) -> str:
     return f"{part.used:.1f} of {counted(int(part.of), 'core')}" if part.of else f"{part.used:.1f} cores"
 
 
+def told(job: Mapping[str, Any]) -> str:
+    """Return what a job has used in all, by its record; "" if nothing is known."""
+    total = in_all(job)
+    return " and ".join(filter(None, [amount(total.memory), cores(total.cores)]))
+
+
 def in_words(job: Mapping[str, Any], now: float | None = None) -> Iterator[str]:
     """Yield what a job has used, a bar for each node, and what to ask for next time.
 
@@ -91,12 +97,12 @@ def in_words(job: Mapping[str, Any], now: float | None = None) -> Iterator[str]:
     """
     job = {**job, "t_cleanup": now} if now else job
     nodes, total = of_nodes(job), in_all(job)
-    told = " and ".join(filter(None, [amount(total.memory), cores(total.cores)]))
-    if not told:
+    what = told(job)
+    if not what:
         return
     notes = [] if now or _seconds(job) < LEAST_TOLD_SECONDS else [*_notes(job, nodes, total)]
     less = ": ask for less" if any("ask for" in note for note in notes) else ""
-    yield f"it {'has used' if now else 'used'} {told} on {counted(len(nodes), 'node')}{less}"
+    yield f"it {'has used' if now else 'used'} {what} on {counted(len(nodes), 'node')}{less}"
     yield from _bars(nodes)
     yield from (f"* {note}" for note in notes)
 

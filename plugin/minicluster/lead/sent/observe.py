@@ -19,6 +19,7 @@ import os
 import select
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any, Iterator, Mapping
 
@@ -26,6 +27,7 @@ import flux
 from flux import constants
 from flux.job import JobID
 from history import History, folder
+from job_record import USAGE_ATTRIBUTES, usage
 from observed import ATTRIBUTES, NODE_RECORDS, change_of, described, earlier_nodes, hosts_of, of_nodes, placed, told
 from replies import Replies
 from waiting import grouped, queue_problem, reasons, settings
@@ -120,16 +122,20 @@ class Observer:
         if key and context.get(key):
             change.update(ABOUT[key](context[key]))
         elif key:
-            asked = self.handle.rpc("job-info.lookup", {"id": change["number"], "keys": [key], "flags": 0})
-            asked.then(partial(self._looked_up, change["number"], key))
+            payload = {"id": change["number"], "keys": [key], "flags": 0}
+            self._ask(change["number"], "job-info.lookup", payload, lambda answer: ABOUT[key](json.loads(answer[key])))
+        elif event == "clean":
+            payload = {"id": change["number"], "attrs": USAGE_ATTRIBUTES}
+            self._ask(change["number"], "job-list.list-id", payload, lambda answer: {"usage": usage(answer["job"])})
 
-    def _looked_up(self, job: int, key: str, future: Any) -> None:
-        try:
-            document = json.loads(future.get()[key])
-        except OSError:
-            return  # Flux has forgotten it
-        self.changes.setdefault(job, {"number": job}).update(ABOUT[key](document))
-        self._wake()
+    def _ask(self, job: int, topic: str, payload: Mapping[str, Any], about: Any) -> None:
+        self.handle.rpc(topic, payload).then(partial(self._answered, job, about))
+
+    def _answered(self, job: int, about: Any, future: Any) -> None:
+        with suppress(OSError):  # Flux has forgotten it
+            change = about(future.get())
+            self.changes.setdefault(job, {"number": job}).update(change)
+            self._wake()
 
     def _node_events(self, answer: Mapping[str, Any]) -> None:
         events = [
