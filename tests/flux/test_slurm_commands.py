@@ -66,6 +66,14 @@ def test_a_script_writes_to_its_files_itself_and_its_steps_need_no_variables(sh:
     assert sh(f"sacct -n -P -j {job}.0; sacct -n -P -j {job}.0,{job}.batch -o jobid") == f"{job}\n"
 
 
+def test_the_names_of_a_jobs_nodes_lead_to_them(sh: Sh) -> None:
+    # files as the kubelet makes them
+    sh(f"echo 10.0.0.1 {NAME}-0.mini.ns.svc.example {NAME}-0 >/tmp/hosts; mount --bind /tmp/hosts /etc/hosts")
+    sh("echo search ns.svc.example example >/tmp/resolver; mount --bind /tmp/resolver /etc/resolv.conf")
+    line = f"srun -w {NAME}-0 printenv LOCALDOMAIN"
+    assert sh(f"{line}; LOCALDOMAIN=mine {line}") == "mini.ns.svc.example ns.svc.example example\nmine\n"
+
+
 def test_a_script_of_several_nodes_has_an_instance_whose_jobs_are_its_steps(sh: Sh) -> None:
     names = (
         "SLURM_JOB_ID SLURM_JOB_NODELIST SLURM_NTASKS SLURM_TASKS_PER_NODE SLURM_JOB_CPUS_PER_NODE SLURM_CPUS_PER_TASK"

@@ -53,6 +53,17 @@ local function make_folders()
     end
 end
 
+-- In Slurm the names of a job's nodes lead to them, and programs take the first one for their rendezvous. Pods know each
+-- other by a longer name: glibc looks in the pods' own domain too.
+local function find_nodes()
+    if shell.getenv("LOCALDOMAIN") then return end
+    local host = shell.rankinfo.name or io.open("/proc/sys/kernel/hostname"):read()
+    local hosts, resolver = io.open("/etc/hosts"), io.open("/etc/resolv.conf")
+    local domain = hosts and hosts:read("*a"):match("%s" .. host:gsub("%p", "%%%0") .. "%.(%S+)")
+    local known = resolver and ("\n" .. resolver:read("*a")):match("\nsearch%s+([^\n]+)")
+    if domain then shell.setenv("LOCALDOMAIN", domain .. " " .. (known or "")) end
+end
+
 local execution = shell.info.R.execution
 local here = shell.rankinfo
 local all_cores, all_tasks, left = {}, {}, own.tasks
@@ -70,6 +81,7 @@ end
 local hosts = table.concat(execution.nodelist, ",")
 local gpus = count(here.resources.gpus)
 make_folders()
+find_nodes()
 
 if own.command == "step" then
     shell.setenv("SLURM_STEP_NODELIST", hosts)
