@@ -132,7 +132,7 @@ FIGURES = (
     Figure("statements of the package", statements, 22900),
     Figure("files of the package", files, 370),
     Figure("arrows between rooms", arrows, 123),
-    Figure("doors of rooms", doors, 106),
+    Figure("doors of rooms", doors, 107),
     Figure("named templates of the chart", defines, 145),
     Figure("lines of tests with code", lines_of_tests, 53200),
     Figure("asserts of the package", asserts, 22, is_least=True),

@@ -5,7 +5,7 @@ import re
 import shutil
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, cast
@@ -47,6 +47,7 @@ class Transfer:
     total: int = 0  #: bytes that are to come; 0 if that is not known
     names: list[str] = field(default_factory=list)  #: of what is left out, neither a file nor a folder
     changed: list[FileChange] = field(default_factory=list)
+    only: Set[str] | None = None  #: the members that are copied, and the folders above them; None for all
     files: int = 0
     size: int = 0  #: bytes of these files
     _done: int = 0
@@ -121,6 +122,14 @@ class Counted:
         return data
 
 
+def among(name: str, only: Iterable[str] | None) -> Set[str] | None:
+    """Return the members of a folder's archive if only some of its files are to be there; None for all."""
+    if only is None:
+        return None
+    paths = [PurePosixPath(name, each) for each in only]
+    return {str(path) for path in paths} | {str(above) for path in paths for above in path.parents}
+
+
 def add(archive: tarfile.TarFile, path: Path, name: str, transfer: Transfer, *, is_top: bool = True) -> None:
     """Add a local file or folder to an archive. What is below it may be written or removed meanwhile."""
     try:
@@ -143,7 +152,8 @@ def add(archive: tarfile.TarFile, path: Path, name: str, transfer: Transfer, *, 
     else:
         archive.addfile(member)
     for each in below:
-        add(archive, each, f"{name}/{each.name}", transfer, is_top=False)
+        if transfer.only is None or f"{name}/{each.name}" in transfer.only:
+            add(archive, each, f"{name}/{each.name}", transfer, is_top=False)
 
 
 class _Padded:

@@ -9,7 +9,7 @@ import subprocess
 import tarfile
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from minicluster.console.signals import held
 from minicluster.console.streams import Say
 from minicluster.console.terminal import ok
 from minicluster.errors import StateError
-from minicluster.exec.archive import Counted, FileChange, Transfer, add, extract, read_failure
+from minicluster.exec.archive import Counted, FileChange, Transfer, add, among, extract, read_failure
 from minicluster.exec.run import run_program
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.kube.tool import CommandError
@@ -57,14 +57,16 @@ def split(text: str) -> tuple[str, str]:
     return (name, path) if colon and name and "/" not in name else ("", text)
 
 
-def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: Say) -> tuple[str, str]:
+def copy_into(  # noqa: PLR0913 - what, where, and what of it
+    kubernetes: Kubernetes, node: Node, source: str, path: str, say: Say, *, only: Iterable[str] | None = None
+) -> tuple[str, str]:
     """Copy a local file or folder to a node, and say where; return the folder and the name that it has there.
 
-    A path that ends with / is a folder, which is made. Raises StateError, and OSError for the local file.
+    A path that ends with / is a folder, which is made. ``only`` are names of files in a folder, without the others.
+    Raises StateError, and OSError for the local file.
     """
     place = _Place(kubernetes, node, path)
-    # a folder may be given as . or ..
-    own = os.path.basename(os.path.abspath(source)) or "."  # noqa: PTH100, PTH119 - Path has no name for them
+    own = os.path.basename(os.path.abspath(source)) or "."  # noqa: PTH100, PTH119 - Path has no name for . and ..
     kind, inner, has_parent = place.look(own, makes=path.endswith("/"))
     folder, name = (place.path, own) if kind == "folder" else posixpath.split(place.path)
     is_folder = Path(source).is_dir()
@@ -78,7 +80,8 @@ def copy_into(kubernetes: Kubernetes, node: Node, source: str, path: str, say: S
     if there and (there == "folder") != is_folder:
         # tar would remove what is there, and cp refuses
         raise StateError(f"{posixpath.join(folder, name)} is a {there} on {node}: remove it, or give another path")
-    transfer = Transfer(source, _named(node, posixpath.join(folder, name)), say, is_folder, _size(source))
+    where = _named(node, posixpath.join(folder, name))
+    transfer = Transfer(source, where, say, is_folder, _size(source), only=among(name, only))
     with (
         streams.waiting(),
         place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as (process, _),
