@@ -100,7 +100,6 @@ def shown(job: Mapping[str, Any]) -> Row:
         "tasks": job.get("ntasks"),
         "submit": job.get("t_submit"),
         "run": job.get("t_run"),
-        "estimate": job.get("t_estimate") if status_of(job) == "PENDING" else None,
         "end": left_at(job),
         "progress": job.get("progress"),
         "used": used.told(job),

@@ -204,7 +204,7 @@
     ["id", "ID", (job) => job.id], ["name", "NAME", (job) => job.name], ["status", "STATE", (job) => job.status],
     ["code", "EXIT CODE", (job) => job.code === null ? "" : String(job.code)], ["nodes", "NODES", (job) => job.nodes],
     ["cores", "CORES", (job) => job.cores ? String(job.cores) : ""], ["submit", "SUBMITTED (UTC)", (job) => day(job.submit)],
-    ["run", "START (UTC)", (job) => job.estimate ? `~${day(job.estimate)}` : day(job.run)],
+    ["run", "START (UTC)", (job) => day(job.run)],
     ["length", "DURATION", (job) => seconds(job) === null ? "" : length(seconds(job)) + far(job)], ["user", "ATTRIBUTES", attributes],
   ];
   const TONES = {PENDING: "waits", FAILED: "wrong", TIMEOUT: "wrong", CANCELED: "wrong", LOST: "wrong"};

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from minicluster.picture.curves import Sample, curve, steps_of, thinned
 from minicluster.picture.feed import Reader
-from minicluster.picture.job_history import Lanes, result_of, shown
+from minicluster.picture.job_history import Lanes, result_of
 from minicluster.picture.timeline import Timeline
 from picture_lead import START, job, past
 from status_samples import IDLE, show
@@ -226,8 +226,3 @@ def test_the_status_says_why_the_oldest_job_waits() -> None:
     json.dumps(told)
     timeline.take_status({}, "Kubernetes is away")
     assert (timeline.snapshot(69.0)["trouble"], timeline.snapshot(69.0)["state"]) == ("Kubernetes is away", "Running")
-
-
-@pytest.mark.parametrize(("state", "estimate"), [("SCHED", 5.5), ("RUN", None)])
-def test_a_job_that_waits_shows_when_it_may_start(state: str, estimate: float | None) -> None:
-    assert shown({"number": 1, "state": state, "t_estimate": 5.5})["estimate"] == estimate

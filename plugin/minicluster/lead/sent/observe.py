@@ -33,7 +33,7 @@ from replies import Replies
 from waiting import grouped, queue_problem, reasons, settings
 
 #: Events of a job that tell how it goes (RFC 21); the others would wake the program as often again
-TOLD_EVENTS = ("submit", "alloc", "finish", "exception", "clean", "urgency")
+TOLD_EVENTS = ("submit", "alloc", "finish", "exception", "clean", "urgency", "memo")
 #: Jobs of a reply
 REPLY_JOBS = 500
 #: The document of a job that comes with an event, and what it says of the job

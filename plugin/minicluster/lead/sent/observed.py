@@ -62,9 +62,6 @@ def change_of(event: Mapping[str, Any]) -> dict[str, Any]:
         change.update(t_cleanup=when, exit_code=exit_code(context["status"]))
     elif name == "exception" and context.get("severity") == 0:
         change["exception"] = ": ".join(filter(None, [context["type"], context.get("note")]))
-    elif name == "annotations":
-        sched = (context.get("annotations") or {}).get("sched") or {}
-        change.update({"t_estimate": sched["t_estimate"]} if "t_estimate" in sched else {})
     elif name == "memo" and PROGRESS_KEY in context:
         change["progress"] = progress(context[PROGRESS_KEY])
     elif name == "clean":
