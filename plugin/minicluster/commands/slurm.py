@@ -12,6 +12,7 @@ import click
 from minicluster import pod
 from minicluster.console import streams
 from minicluster.errors import StateError
+from minicluster.exec import upload
 from minicluster.exec.slurm import Slurm, read_script
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.status.lookup import find_only
@@ -31,16 +32,19 @@ PURPOSES = {
 TEXT = """{purpose}
 
     It has Slurm's options, output and exit codes, and runs on the lead of the namespace's one MiniCluster. -M NAME
-    chooses another; --namespace and --context say where.
+    chooses another; --namespace and --context say where.{more}
 
     \b
     Examples:
       {examples}
     """
+#: Of those that submit
+UPLOAD = """ --upload DIR brings a folder from here to
+    all nodes, without what git ignores, and the job runs in it."""
 EXAMPLES = {
     "sbatch": (
         "minicluster sbatch -N2 job.sh",
-        "minicluster sbatch -M demo --array=1-9%3 work.sh",
+        "minicluster sbatch -M demo --upload . --array=1-9%3 work.sh",
     ),
     "srun": ("minicluster srun -N2 -n4 hostname",),
     "salloc": ("minicluster salloc -N2 bash",),
@@ -60,6 +64,7 @@ class SlurmWords(NamedTuple):
     context: str
     words: Sequence[str]
     script: str  #: that sbatch names; "" for none
+    folder: str = ""  #: that is brought along; "" for none
 
 
 def read(command: str, words: Sequence[str]) -> SlurmWords:
@@ -71,7 +76,7 @@ def read(command: str, words: Sequence[str]) -> SlurmWords:
     )
     submits = command in options_module.SUBMITTERS
     known = options_module.options_of(command) if submits else tables.OPTIONS_OF[command]
-    own = {"clusters": "M", "namespace": "", "context": ""}
+    own = {"clusters": "M", "namespace": "", "context": "", **({"upload": ""} if submits else {})}
     table = [option for option in known if option.name not in own]
     table += [options_module.Option(name, short, "=", "", "", "") for name, short in own.items()]
     try:
@@ -91,6 +96,7 @@ def read(command: str, words: Sequence[str]) -> SlurmWords:
         where.get("context", ""),
         [command, *theirs, *(["--"] if submits and rest else []), *rest],
         rest[0] if has_script else "",
+        where.get("upload", ""),
     )
 
 
@@ -116,10 +122,16 @@ def _command(name: str) -> click.Command:
         streams.about(namespace=given.namespace, context=given.context)
         kubernetes = Kubernetes(given.context, given.namespace)
         script = read_script(given.script) if given.script else None
+        if given.folder:
+            upload.check(given.folder)
         lead = find_ready_lead(kubernetes, given.name or find_only(kubernetes, "-M NAME"), streams.say)
-        return Slurm(kubernetes, lead, streams.say, script).run(given.words)
+        command, *words = given.words
+        if given.folder:
+            words = [f"--chdir={upload.bring(kubernetes, lead, given.folder, streams.say)}", *words]
+        return Slurm(kubernetes, lead, streams.say, script).run([command, *words])
 
-    text = TEXT.format(purpose=PURPOSES[name], examples="\n      ".join(EXAMPLES[name]))
+    more = UPLOAD if name in ("sbatch", "srun", "salloc") else ""
+    text = TEXT.format(purpose=PURPOSES[name], more=more, examples="\n      ".join(EXAMPLES[name]))
     return SlurmCommand(name, callback=run, help=inspect.cleandoc(text), add_help_option=False)
 
 

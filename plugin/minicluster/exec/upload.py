@@ -39,10 +39,15 @@ def with_folder(kubernetes: Kubernetes, name: str, words: Sequence[str], folder:
     if not words or words[0] not in RUNNING_VERBS:
         what = f"`flux {words[0]}`" if words else "nothing"
         raise UsageError(f"--upload: {what} runs no program: give one of {', '.join(RUNNING_VERBS)}")
-    if not Path(folder).is_dir():
-        raise UsageError(f"--upload: {folder} is no folder here: give one")
+    check(folder)
     path = bring(kubernetes, find_ready_lead(kubernetes, name, say, waits=True), folder, say)
     return [words[0], f"--cwd={path}", *words[1:]]
+
+
+def check(folder: str) -> None:
+    """Raise UsageError for what is no folder."""
+    if not Path(folder).is_dir():
+        raise UsageError(f"--upload: {folder} is no folder here: give one")
 
 
 def bring(kubernetes: Kubernetes, lead: Lead, folder: str, say: Say) -> str:

@@ -55,6 +55,20 @@ def test_an_option_that_slurm_has_not_is_refused_here() -> None:
         read("sbatch", ["--nodez=2", "job.sh"])
 
 
+def test_a_folder_of_ours_goes_along(kubectl: Kubectl, tmp_path: Path) -> None:
+    add(kubectl, "sbatch", """printf '<%s>' "$@"\n""")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/a").write_text("a")
+    done = kubectl.run("sbatch", "-M", "mini", "--upload", str(tmp_path / "mine"), "-N2", "--wrap", "./a")
+    place = next((tmp_path / "home/uploads").glob("*/mine"))
+    assert (done.code, done.out) == (0, f"<--chdir={place}><--nodes=2><--wrap=./a>")
+    assert (place / "a").read_text() == "a"
+    done = kubectl.run("srun", "--upload", "none", "true")
+    assert (done.code, done.err) == (2, "minicluster: --upload: none is no folder here: give one\n")
+    done = kubectl.run("squeue", "-M", "mini", "--upload", ".")
+    assert (done.code, done.err) == (1, "minicluster: squeue: error: unrecognized option '--upload'\n")
+
+
 def test_a_script_of_ours_goes_along(kubectl: Kubectl, tmp_path: Path) -> None:
     add(kubectl, "sbatch")
     (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH -N2\necho `id` é\n")
