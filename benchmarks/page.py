@@ -71,9 +71,8 @@ def columns(**keys: str) -> Callable[[Sequence[Row]], str]:
     """Return a function that makes a table with these headers; `cell` says what a key may be."""
 
     def make(rows: Sequence[Row]) -> str:
-        return table(
-            [head.replace("_", " ") for head in keys], [[cell(row, key) for key in keys.values()] for row in rows]
-        )
+        heads = [head.replace("_", " ") for head in keys]
+        return table(heads, [[cell(row, key) for key in keys.values()] for row in rows])
 
     return make
 
@@ -220,6 +219,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         times_bare="times_bare",
         times_bare_with_the_queue_kept="times_kept",
     ),
+    "job_usage": columns(job="what", MiB="memory_mib", time_MiB="time_mib", CPU_s="cpu_seconds", time_s="time_seconds"),
     "names": columns(a_waiting_broker="state", queries_a_second="queries_a_second"),
     "idle": columns(container="what", CPU_s_an_hour="cpu * 3600", memory_MiB="mib", processes="processes"),
 }

@@ -88,7 +88,7 @@ def test_a_job_that_begins_wakes_the_guard(node: Node) -> None:
 
 @pytest.mark.parametrize(
     ("cost", "age", "pauses"),
-    [(0.001, 0.2, [0.1, 0.05]), (0.001, 60, [1, 0.05]), (0.01, 0.2, [0.5, 0.5]), (0.01, 60, [5, 0.5])],
+    [(0.001, 0.2, [0.1, 0.05]), (0.001, 60, [1, 0.05]), (0.01, 0.2, [0.5, 0.5]), (0.01, 60, [10, 0.5])],
 )
 def test_looks_cost_a_part_of_a_core(
     node: Node, monkeypatch: pytest.MonkeyPatch, cost: float, age: float, pauses: list[float]

@@ -7,19 +7,30 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import Iterable, Mapping
+
+#: More than a file has that `read` reads
+SMALL_BYTES = 8192
 
 
 def children() -> dict[int, list[int]]:
     """Return the ids of the children of each process; those that have ended are not there."""
     by_parent: dict[int, list[int]] = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - the guard does this each second
         with suppress(OSError):
-            state, parent, *_ = file.read_text(errors="replace").rpartition(")")[2].split()
-            if state != "Z":
-                by_parent.setdefault(int(parent), []).append(int(file.parent.name))
+            state, parent, _ = read(f"/proc/{pid}/stat").rpartition(b")")[2].split(None, 2)
+            if state != b"Z":
+                by_parent.setdefault(int(parent), []).append(int(pid))
     return by_parent
+
+
+def read(path: str) -> bytes:
+    """Return a small file of the kernel, for a fifth of what `Path` takes. Raises OSError."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, SMALL_BYTES)
+    finally:
+        os.close(file)
 
 
 def descendants(first: Iterable[int], of: Mapping[int, list[int]]) -> list[int]:

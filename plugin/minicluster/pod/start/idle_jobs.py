@@ -17,7 +17,7 @@ from job_notes import Run
 from node_jobs import PROC
 from node_state import FluxNode
 from node_words import f58, say
-from processes import children, descendants
+from processes import children, descendants, read
 
 #: How often a job is looked at in the time for which it may be idle
 IDLE_TIMES = 10
@@ -121,5 +121,5 @@ def cpu_seconds(pids: list[int]) -> float:
     ticks = 0
     for pid in pids:
         with suppress(OSError):
-            ticks += sum(map(int, (PROC / f"{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[11:15]))
+            ticks += sum(map(int, read(f"{PROC}/{pid}/stat").rpartition(b")")[2].split()[11:15]))
     return ticks / TICKS

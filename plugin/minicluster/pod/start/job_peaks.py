@@ -17,15 +17,15 @@ from typing import NamedTuple
 
 from epilog import Epilog
 from node_jobs import JOB_SHELL, PROC, taken
-from processes import children, descendants
+from processes import children, descendants, read
 
 #: Seconds between a job's begin and the first look at it, and between two looks at most
-FIRST_LOOK_SECONDS, PEAK_SECONDS = 0.05, 1.0
+FIRST_LOOK_SECONDS, PEAK_SECONDS = 0.05, 0.5
 #: The part of its age after which a job is looked at again, while it is young
 AGE_PART = 0.5
-#: How many times as long as a look's CPU time the pause after it is at least: so 0.2 % of a core at most, and 2 % while
+#: How many times as long as a look's CPU time the pause after it is at least: so 0.1 % of a core at most, and 2 % while
 #: jobs begin
-PEAK_FACTOR, YOUNG_FACTOR = 500, 50
+PEAK_FACTOR, YOUNG_FACTOR = 1000, 50
 #: By which part a peak grows before that is noted
 NOTED_PART = 0.01
 #: A FIFO to which usage.lua writes
@@ -118,10 +118,9 @@ class Peaks:
 def memory_of_process(pid: int) -> Process | None:
     """Return the memory of a process; None once it has ended, and for Flux's shell, which a task is at first."""
     try:
-        text = (PROC / f"{pid}/status").read_text(errors="replace")
+        text = read(f"{PROC}/{pid}/status").decode(errors="replace")
     except OSError:
         return None
-    fields = dict(line.partition(":")[::2] for line in text.split("\n"))
-    if fields["Name"].strip() == JOB_SHELL or "VmHWM" not in fields:
+    if text.startswith(f"Name:\t{JOB_SHELL}\n") or "VmHWM:" not in text:
         return None
-    return Process(*(int(fields[key].split()[0]) << 10 for key in ("VmHWM", "VmRSS")))
+    return Process(*(int(text.partition(key)[2].split(None, 1)[0]) << 10 for key in ("VmHWM:", "VmRSS:")))
