@@ -73,6 +73,7 @@ def idle(cluster: FluxRelease, scheduler: str) -> dict[str, Any]:
         "cores": {"free": 6, "allocated": 0, "total": 6},
         "gpus": {"free": 0, "allocated": 0, "total": 0},
         "jobs": {"pending": 0, "running": 0, "done": 0, "failed": 0, "canceled": 0, "timeout": 0, "purged": 0},
+        "queues": [],
         "waiting": [],
         "longestWait": 0,
         "problems": [],

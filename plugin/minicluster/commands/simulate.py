@@ -1,12 +1,14 @@
 """``minicluster simulate``: what another size or scheduling policy would have done for the jobs."""
 
 import json
+from pathlib import Path
 
 import click
 
 from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.picture.place import options_of
 from minicluster.status import simulated
 
 
@@ -20,9 +22,18 @@ from minicluster.status import simulated
     type=click.Choice(["fcfs", "easy", "conservative"]),
     help="Policy of the scheduler; may be given again.",
 )
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture of the last one to this file, too."
+)
 @options.output
 def command(
-    name: str, namespace: str, context: str, sizes: tuple[int, ...], policies: tuple[str, ...], output: str
+    name: str,
+    namespace: str,
+    context: str,
+    sizes: tuple[int, ...],
+    policies: tuple[str, ...],
+    html: Path | None,
+    output: str,
 ) -> None:
     """Say what other sizes or policies would have done.
 
@@ -34,10 +45,20 @@ def command(
     Examples:
       minicluster simulate flux-sample --size 4 --size 8
       minicluster simulate flux-sample --policy easy --policy fcfs
+      minicluster simulate flux-sample --size 16 --html sixteen.html
     """
-    load = simulated.load_of(Kubernetes(context, namespace), name)
+    kubernetes = Kubernetes(context, namespace)
+    load = simulated.load_of(kubernetes, name)
     lines = [*simulated.outcomes(load, sizes, policies)]
     if output == "json":
         streams.write("".join(json.dumps(each._asdict()) + "\n" for each in lines).encode())
     else:
         streams.write(simulated.table(lines, streams.say, streams.width()).encode())
+    if html:
+        # Bokeh is installed where pictures are wanted
+        from minicluster.picture import html_export  # noqa: PLC0415
+
+        size, policy = lines[-1].size or load.size, lines[-1].policy
+        rows = simulated.records(load, size, policy)
+        picture = html_export.of_records(f"{load.name}: {size} nodes, {policy}", rows, len(rows))
+        html_export.write(html, picture, options_of(kubernetes.namespace, kubernetes.context), streams.say)

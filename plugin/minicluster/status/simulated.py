@@ -37,6 +37,13 @@ class Load(NamedTuple):
     policy: str
 
 
+class Placed(NamedTuple):
+    """Where a job is in a run of the model."""
+
+    start: float
+    ranks: str  #: an idset
+
+
 class Outcome(NamedTuple):
     """What became of the jobs; times are seconds."""
 
@@ -80,12 +87,29 @@ def outcomes(load: Load, sizes: Sequence[int], policies: Sequence[str]) -> Itera
     asked = [(size, policy) for size in sizes or [load.size] for policy in policies or [load.policy]]
     runs = list(dict.fromkeys([(load.size, load.policy), *asked]))
     yield outcome(load, "recorded", None, "-", [row["t_run"] for row in load.rows])
-    for (size, policy), starts in zip(runs, replayed(load, runs), strict=True):
-        yield outcome(load, "simulated", size, policy, starts)
+    for (size, policy), placed in zip(runs, replayed(load, runs), strict=True):
+        yield outcome(load, "simulated", size, policy, [each and each.start for each in placed])
 
 
-def replayed(load: Load, runs: Sequence[tuple[int, str]]) -> list[list[float | None]]:
-    """Return when the jobs start in each run, by replay.py in a process of its own."""
+def records(load: Load, size: int, policy: str) -> list[Row]:
+    """Return the records that the jobs would have had with a size and a policy, those that can't run left out."""
+    [placed] = replayed(load, [(size, policy)])
+    return [
+        {
+            **row,
+            "t_run": each.start,
+            "t_cleanup": each.start + _end(row) - row["t_run"],
+            "t_inactive": None,
+            "ranks": each.ranks,
+            "nodes": f"{load.name}-[{each.ranks}]",
+        }
+        for row, each in zip(load.rows, placed, strict=True)
+        if each
+    ]
+
+
+def replayed(load: Load, runs: Sequence[tuple[int, str]]) -> list[list[Placed | None]]:
+    """Return where the jobs are in each run, by replay.py in a process of its own."""
     jobs = []
     for row in load.rows:
         nodes = row["nnodes"] or 1
@@ -95,8 +119,7 @@ def replayed(load: Load, runs: Sequence[tuple[int, str]]) -> list[list[float | N
     text = f"{first_line('replay')}{json.dumps(asked)}\n"
     # words, no shell
     done = subprocess.run([sys.executable, "-c", BOOT], input=text, capture_output=True, text=True, check=True)  # noqa: S603
-    starts: list[list[float | None]] = json.loads(done.stdout)
-    return starts
+    return [[Placed(*each) if each else None for each in run] for run in json.loads(done.stdout)]
 
 
 def outcome(load: Load, run: str, size: int | None, policy: str, starts: Sequence[float | None]) -> Outcome:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from minicluster.lead.sent.replay import Job, replay
-from minicluster.status.simulated import Load, Outcome, outcomes, table
+from minicluster.status.simulated import Load, Outcome, outcomes, records, table
 
 #: On two nodes of two cores: half a node, both nodes, then two small ones, of which the first ends in time
 LOAD = [
@@ -14,6 +14,10 @@ LOAD = [
     Job(2, 16, 1, 2, 40, 90),
     Job(3, 16, 1, 2, 40, 120),
 ]
+
+
+def starts_of(load: list[Job], nodes: int, policy: str) -> list[float | None]:
+    return [each and each[0] for each in replay(load, nodes, 2, policy)]
 
 
 @pytest.mark.parametrize(
@@ -28,16 +32,16 @@ LOAD = [
     ],
 )
 def test_jobs_start_as_their_scheduler_would_start_them(nodes: int, policy: str, starts: list[float | None]) -> None:
-    assert replay(LOAD, nodes, 2, policy) == starts
+    assert starts_of(LOAD, nodes, policy) == starts
 
 
 def test_one_reservation_lets_more_jobs_pass_than_all_of_them() -> None:
     # the third may go before the second's turn, which has no place of its own under easy
     load = [Job(0, 16, 1, 1, 60, 60), Job(1, 16, 1, 2, 9, 10), Job(2, 16, 1, 2, 9, 10), Job(3, 16, 1, 1, 75, 75)]
-    assert replay(load, 1, 2, "conservative") == [0, 60, 69, 78]
-    assert replay(load, 1, 2, "easy") == [0, 60, 69, 78]
+    assert starts_of(load, 1, "conservative") == [0, 60, 69, 78]
+    assert starts_of(load, 1, "easy") == [0, 60, 69, 78]
     urgent = [job._replace(priority=priority) for job, priority in zip(load, (16, 16, 16, 31), strict=True)]
-    assert replay(urgent, 1, 2, "fcfs") == [0, 78, 87, 3]
+    assert starts_of(urgent, 1, "fcfs") == [0, 78, 87, 3]
 
 
 def row(job: Job, start: float) -> dict[str, Any]:
@@ -48,11 +52,18 @@ def row(job: Job, start: float) -> dict[str, Any]:
 
 def test_what_happened_stands_beside_what_the_model_makes_of_it() -> None:
     rows = [row(job, start) for job, start in zip(LOAD, (0, 61, 2, 92), strict=True)]
-    found = [*outcomes(Load("mini", rows, 2, 2, "easy"), [1], [])]
+    load = Load("mini", rows, 2, 2, "easy")
+    found = [*outcomes(load, [1], [])]
     assert found == [
         Outcome("recorded", None, "-", 4, 0, 0, 89, 132, None, None),
         Outcome("simulated", 2, "easy", 4, 0, 0, 87, 130, 340 / 520, 260 / 3600),
         Outcome("simulated", 1, "easy", 3, 1, 58, 97, 140, 220 / 280, 140 / 3600),
+    ]
+    assert [(each["t_run"], each["t_cleanup"], each["ranks"], each["nodes"]) for each in records(load, 2, "easy")] == [
+        (0, 60, "0", "mini-[0]"),
+        (60, 90, "0-1", "mini-[0-1]"),
+        (2, 42, "1", "mini-[1]"),
+        (90, 130, "0", "mini-[0]"),
     ]
     said: list[str] = []
     assert table(found, said.append).splitlines()[2] == (

@@ -1,8 +1,8 @@
 """Replays jobs on nodes that are all alike, as a scheduler would start them: a model, without Flux.
 
 Reads ``{"jobs": [[submit, priority, nodes, cores, seconds, limit], …], "runs": [[nodes, cores, policy], …]}`` as JSON
-from the second line of its input, and prints for each run when the jobs start, in their order, null for one that has no
-room. Cores are those of a node. A limit of 0 is none.
+from the second line of its input, and prints for each run when the jobs start, and on which ranks, in their order, null
+for one that has no room. Cores are those of a node. A limit of 0 is none.
 Runs on the client's side, in a process of its own, given to its Python as to that of the lead.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Sequence
 
 from need import Request
 from start_times import Planned, Start, Timeline, Waiting
+from state import to_idset
 
 #: The first of the waiting jobs at which a scheduler looks each time, as Fluxion by default
 LOOKED_JOBS = 32
@@ -38,10 +39,10 @@ class Job(NamedTuple):
         return Waiting(number, Request(self.nodes, self.cores, 0, apart=True), self.limit or math.inf)
 
 
-def replay(jobs: Sequence[Job], nodes: int, cores: int, policy: str) -> list[float | None]:
-    """Return when each job starts; None for one that has no room on all nodes."""
+def replay(jobs: Sequence[Job], nodes: int, cores: int, policy: str) -> list[tuple[float, str] | None]:
+    """Return when each job starts, and its ranks as an idset; None for one that has no room on all nodes."""
     whole = dict.fromkeys(range(nodes), (cores, 0))
-    starts: list[float | None] = [None] * len(jobs)
+    starts: list[tuple[float, str] | None] = [None] * len(jobs)
     arrivals = sorted(range(len(jobs)), key=lambda number: jobs[number].submit)
     queue: list[int] = []
     running: dict[int, Planned] = {}
@@ -56,7 +57,7 @@ def replay(jobs: Sequence[Job], nodes: int, cores: int, policy: str) -> list[flo
             queue += [] if math.isinf(alone.at) else [number]
         queue.sort(key=lambda number: (-jobs[number].priority, jobs[number].submit, number))
         for number, planned in started(now, whole, [*running.values()], [jobs[n].waiting(n) for n in queue], policy):
-            starts[number], running[number] = now, planned
+            starts[number], running[number] = (now, to_idset(planned.pairs)), planned
             queue.remove(number)
             heapq.heappush(ends, (now + jobs[number].seconds, number))
     return starts
@@ -79,7 +80,7 @@ def started(
     return begun
 
 
-def main(asked: Any) -> list[list[float | None]]:
+def main(asked: Any) -> list[list[tuple[float, str] | None]]:
     """Replay the jobs in each run."""
     jobs = [Job(*each) for each in asked["jobs"]]
     return [replay(jobs, *run) for run in asked["runs"]]
