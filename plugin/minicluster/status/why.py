@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from statistics import median
 from typing import Any, NamedTuple
 
 from minicluster.cluster import states, words
@@ -27,6 +28,8 @@ from minicluster.status.table import duration, left_at
 
 #: Why a job waits whose nodes are free (pod/queue/unmet.py)
 READY = "waits for the scheduler"
+#: The pods that tell how long new ones take
+LATELY_PODS = 8
 #: A start within as many seconds is now
 NOW_SECONDS = 1.0
 #: A job that prints nothing for as long may hang
@@ -106,10 +109,20 @@ def _asked(
         lead = cluster.pods[0]
         try:
             with refusals():
-                return cluster, json.loads(ask.ask(kubernetes, lead, what, ("/bin/sh", "-c", ASK, BOOT, *words)))
+                answer = json.loads(ask.ask(kubernetes, lead, what, ("/bin/sh", "-c", ASK, BOOT, *words)))
+                return cluster, {**answer, "pods_took": pods_took(cluster)}
         except ask.SilentError as error:
             state = state_of_silent_lead(lead, error.reason)
     raise StateError(f"{cluster.name} is {': '.join(filter(None, state))}; {way.format(cluster.name)}")
+
+
+def pods_took(cluster: LiveCluster) -> float | None:
+    """Return the seconds that the last pods took from their creation to the start of their runner; None for none."""
+    pods = [*cluster.pods.values(), *(pod for group in cluster.groups for pod in group.pods.values())]
+    # one that was killed has another start
+    began = [pod for pod in pods if pod.started and not pod.came_back]
+    last = sorted(began, key=lambda pod: pod.created)[-LATELY_PODS:]
+    return median((pod.started - pod.created).total_seconds() for pod in last if pod.started) if last else None
 
 
 def sizes_of(cluster: LiveCluster) -> dict[str, int]:
@@ -196,7 +209,9 @@ def _growth(verb: str, name: str, known: Mapping[str, Any], sizes: Mapping[str, 
             yield Reason("its nodes are on their way", f"minicluster status {name}")
         # an older lead's program does not say
         elif size <= known.get("grows", {}).get(group, 0):
-            yield Reason(f"autoscaling makes the size{of} {size} first")
+            took = known.get("pods_took")
+            lately = f", and new pods took {duration(took)} lately" if took else ""
+            yield Reason(f"autoscaling makes the size{of} {size} first{lately}")
         else:
             what = f"{group}={size}" if group else str(size)
             yield Reason(f"{verb} once the size{of} is {size}", f"minicluster scale {name} {what}")

@@ -1,13 +1,17 @@
 """What `minicluster why` says of a job and of a MiniCluster."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, lead
-from minicluster.status.why import READY, Reason, job_in_words, request_in_words
-from status_samples import ended, job
+from minicluster.cluster.pods import read_pods
+from minicluster.status.why import READY, Reason, job_in_words, pods_took, request_in_words
+from status_samples import RUNNING, ended, job, pod
 
 JOB = {
     "id": "f1",
@@ -104,10 +108,10 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
             for after, before in (("f0", "job f0 before it has no time limit"), ("", "a job before it waits for nodes"))
         ),
         (
-            known(WAITS, waits=NODES, needs={"": 3}, grows={"": 4}),
+            known(WAITS, waits=NODES, needs={"": 3}, grows={"": 4}, pods_took=31.5),
             [
                 ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
-                ("autoscaling makes the size 3 first", ""),
+                ("autoscaling makes the size 3 first, and new pods took 31s lately", ""),
             ],
         ),
         (known(WAITS), [("job f1 (lmp) waits for 1m40s: Flux has yet to look at it", "")]),
@@ -207,6 +211,24 @@ def test_a_job_has_its_reason_and_the_way_out(found: dict[str, Any], expected: l
 def test_what_would_become_of_a_job_is_in_words(told: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     whole = {"refused": "", "waits": "", "needs": {}, "grows": {}, "starts": None, "now": 200.0, **told}
     assert [*request_in_words("mini", whole, {"": 2})] == [Reason(*each) for each in expected]
+
+
+def test_new_pods_take_as_long_as_the_last_ones_did() -> None:
+    created = datetime(2030, 1, 1, tzinfo=UTC)
+    pods = [read_pods({"items": [pod(0, RUNNING)]})[0]] * 9
+    pods = [
+        replace(
+            each,
+            created=created + timedelta(days=n),
+            started=created + timedelta(days=n, seconds=10 * n),
+            came_back=None,
+        )
+        for n, each in enumerate(pods)
+    ]
+    started = SimpleNamespace(pods=dict(enumerate(pods)), groups=[])
+    # not the first one
+    assert pods_took(started) == 45.0  # type: ignore[arg-type]
+    assert pods_took(SimpleNamespace(pods={}, groups=[])) is None  # type: ignore[arg-type]
 
 
 @pytest.fixture
