@@ -1,6 +1,7 @@
 """Times, memory, arrays, file names and ids in Slurm's words, and the columns of its tables."""
 
 import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -188,6 +189,29 @@ def test_columns_by_name_are_cut_or_parted() -> None:
     for names, apart_by in (("JobID,Foo", "%"), ("Foo", ":"), ("JobID%x", "%"), ("JobID%", "%")):
         with pytest.raises(SlurmError, match=r"^--format: Invalid field requested: (Foo|JobID%x?)$"):
             by_names(names, SACCT_FIELDS, "--format", apart_by)
+
+
+USED = {"memory_peak": 3 << 20, "cpu_seconds": 61.5, "read": 2048, "written": 0}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tasks", "expected"),
+    [
+        ({"n-0": USED}, 1, ["01:01.500", "3072K", "n-0", "2K", "0K"]),
+        ({"n-0": USED, "n-1": {**USED, "memory_peak": 4 << 20}}, 2, ["02:03.000", "4096K", "n-1", "2K", "0K"]),
+        # of tasks that share a node nobody knows what each has used
+        ({"n-0": USED}, 2, ["01:01.500", "", "", "", ""]),
+        ({"n-0": {**dict.fromkeys(USED), "cpu_seconds": 7200.0}}, 1, ["02:00:00", "", "", "", ""]),
+        (None, 1, [""] * 5),
+    ],
+)
+def test_sacct_shows_what_a_job_has_used(
+    nodes: dict[str, dict[str, Any]] | None, tasks: int, expected: list[str]
+) -> None:
+    total = {"cpu_seconds": sum(node["cpu_seconds"] for node in (nodes or {}).values())}
+    one = job(ntasks=tasks, usage={"nodes": nodes, "total": total} if nodes else None)
+    names = ("totalcpu", "maxrss", "maxrssnode", "maxdiskread", "maxdiskwrite")
+    assert [SACCT_FIELDS[name].text(one) for name in names] == expected
 
 
 @given(st.text())

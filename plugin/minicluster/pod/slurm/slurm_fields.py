@@ -50,6 +50,23 @@ def _first_host(job: Job) -> str:
     return str(Hostlist(job.hosts)[0]) if job.hosts else "n/a"
 
 
+def _cpu_time(job: Job) -> str:
+    """Return the CPU time of all tasks, "" if it is unknown; below an hour with milliseconds, as Slurm does."""
+    seconds = job.usage["total"]["cpu_seconds"] if job.usage else None
+    if seconds is None or seconds >= 3600:
+        return "" if seconds is None else long_clock(seconds)
+    return f"{int(seconds) // 60:02}:{seconds % 60:06.3f}"
+
+
+def _most(job: Job, key: str) -> tuple[str, str]:
+    """Return the most that a task has used, and its node; "" where nobody knows that of each task."""
+    known = {host: node[key] for host, node in (job.usage or {"nodes": {}})["nodes"].items() if node[key] is not None}
+    if not known or job.tasks > len(known):
+        return "", ""
+    host = max(known, key=lambda one: float(known[one]))
+    return f"{known[host] >> 10}K", host
+
+
 def _exit(job: Job) -> str:
     return _CODES.get(job.state) or f"{job.code}:0"
 
@@ -197,12 +214,17 @@ _SACCT = (
     ("AllocTRES", 10, _tres),
     ("ReqTRES", 10, _tres),
     ("WCKey", 10, _always("")),
+    ("TotalCPU", 10, _cpu_time),
+    ("MaxRSS", 10, lambda job: _most(job, "memory_peak")[0]),
+    ("MaxRSSNode", 10, lambda job: _most(job, "memory_peak")[1]),
+    ("MaxDiskRead", 12, lambda job: _most(job, "read")[0]),
+    ("MaxDiskWrite", 12, lambda job: _most(job, "written")[0]),
 )
-#: Columns that Slurm measures, and Flux does not: they are empty, as where Slurm has no accounting of them
+#: Columns that Slurm measures, and nobody here does: they are empty, as where Slurm has no accounting of them
 _EMPTY = (
-    "AveCPU", "AveDiskRead", "AveDiskWrite", "AvePages", "AveRSS", "AveVMSize", "ConsumedEnergy", "MaxDiskRead",
-    "MaxDiskWrite", "MaxPages", "MaxRSS", "MaxRSSNode", "MaxRSSTask", "MaxVMSize", "MinCPU", "ReqMem", "SystemCPU",
-    "TotalCPU", "UserCPU", "TRESUsageInAve", "TRESUsageInMax", "TRESUsageInTot", "Layout", "SubmitLine", "Constraints",
+    "AveCPU", "AveDiskRead", "AveDiskWrite", "AvePages", "AveRSS", "AveVMSize", "ConsumedEnergy", "MaxPages",
+    "MaxRSSTask", "MaxVMSize", "MinCPU", "ReqMem", "SystemCPU", "UserCPU",
+    "TRESUsageInAve", "TRESUsageInMax", "TRESUsageInTot", "Layout", "SubmitLine", "Constraints",
 )  # fmt: skip
 SACCT_FIELDS: dict[str, Field] = {
     **{name.lower(): Field(name, width, text) for name, width, text in _SACCT},

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, NamedTuple, Sequence
 
+from job_record import usage
+
 #: What is asked of Flux of each job
 LISTED = [
     "name", "userid", "urgency", "priority", "state", "result", "t_submit", "t_depend", "t_run", "t_cleanup",
@@ -56,6 +58,7 @@ class Job(NamedTuple):
     directory: str
     comment: str
     dependency: str
+    usage: Mapping[str, Any] | None = None  #: what it used, once it has ended (job_record.py)
 
     @property
     def id(self) -> str:
@@ -109,6 +112,7 @@ def job_of(entry: Mapping[str, Any], user: str, partition: str) -> Job:
         directory=entry.get("cwd") or "",
         comment=own.get("comment") or "",
         dependency=",".join(map(str, entry.get("dependencies") or [])),
+        usage=entry["usage"] if "usage" in entry else usage(entry),
     )
 
 
