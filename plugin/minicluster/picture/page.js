@@ -149,7 +149,21 @@
     drawLegend();
   }
 
+  // a narrow page has as many times as don't overlap, the legend in columns, and no tools
+  function fit() {
+    const width = document.body.clientWidth, isNarrow = width < 700;
+    const ticks = Math.min(12, Math.max(2, Math.floor((width - (isNarrow ? 180 : 260)) / 100)));
+    for (const plot of [plots.nodes, plots.queue]) {
+      const ticker = plot.below[0].ticker;
+      if (ticker.desired_num_ticks !== ticks) ticker.desired_num_ticks = ticks;
+      if ((plot.toolbar_location === null) !== isNarrow) plot.toolbar_location = isNarrow ? null : "right";
+    }
+    const legend = plots.queue.above.find((part) => "ncols" in part), columns = isNarrow ? 2 : "auto";
+    if (legend && legend.ncols !== columns) legend.ncols = columns;
+  }
+
   function ranges(nodes, curve, sizes, bottom, top) {
+    fit();
     const most = (values, least) => values.reduce((a, b) => Math.max(a, b), least) * 1.1;
     const {nodes: above, queue: below} = plots;
     above.y_range.setv({start: bottom, end: 2 * top + 0.5});
