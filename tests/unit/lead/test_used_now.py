@@ -1,0 +1,72 @@
+"""What a job that runs has used until now, by what its nodes say."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from fake_flux import FakeFlux, modules, resource_set
+from minicluster.lead.program import SENT
+
+#: A job on two nodes, whose R is known
+JOB = {"id": 7, "ranks": "1-2", "nodelist": "mc-[1-2]", "annotations": {}}
+NODE = dict.fromkeys(("memory_peak", "memory_limit", "cpu_seconds", "cores", "read", "written"))
+
+
+LEAD = FakeFlux({}, set())
+LEAD.submit(7, R=resource_set({1: (4, 0), 2: (2, 0)}))
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    for name, module in modules(LEAD).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("MINICLUSTER_HOME", "/mc")
+    monkeypatch.syspath_prepend(str(SENT))
+    import used_now  # noqa: PLC0415
+
+    yield used_now
+    del sys.modules["used_now"]
+
+
+@pytest.mark.parametrize(
+    ("said", "first", "second"),
+    [
+        (
+            {"1": {"cpu_seconds": 1.5, "memory_peak": 5, "memory_limit": 9}, "2": {"cpu_seconds": 0.5}},
+            {"cpu_seconds": 1.5, "memory_peak": 5, "memory_limit": 9, "cores": 4},
+            {"cpu_seconds": 0.5, "cores": 2},
+        ),
+        # one node does not answer, and another one is none of the job's
+        ({"2": {"cpu_seconds": 0.5}, "3": {"cpu_seconds": 1}}, {}, {"cpu_seconds": 0.5, "cores": 2}),
+    ],
+)
+def test_the_nodes_of_a_job_say_what_it_has_used(
+    program: Any, monkeypatch: pytest.MonkeyPatch, said: Any, first: Any, second: Any
+) -> None:
+    asked: list[list[str]] = []
+
+    def run(words: list[str], **_: object) -> SimpleNamespace:
+        asked.append(words)
+        return SimpleNamespace(stdout="".join(f"{rank}: {json.dumps(told)}\n" for rank, told in said.items()) + "x\n")
+
+    monkeypatch.setattr(program.subprocess, "run", run)
+    used = program.used_now(LEAD, JOB)
+    assert used["nodes"] == {"mc-1": {**NODE, **first}, "mc-2": {**NODE, **second}}
+    flux = "/mc/bin/flux"
+    assert asked == [[flux, "exec", "-q", "--label-io", "-r", "1-2", flux, "python", "/mc/minicluster/job_now.py", "7"]]
+
+
+def test_where_nobody_answers_in_time_nothing_is_known(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(words: list[str], timeout: float, **_: object) -> None:
+        raise subprocess.TimeoutExpired(words, timeout)
+
+    monkeypatch.setattr(program.subprocess, "run", run)
+    assert program.used_now(LEAD, JOB) is None
+    # a job with many nodes is not asked, nor one without any
+    monkeypatch.setattr(program.subprocess, "run", lambda *_, **__: pytest.fail("they are asked"))
+    assert program.used_now(LEAD, {**JOB, "ranks": "0-64"}) is None
+    assert program.used_now(LEAD, {**JOB, "ranks": ""}) is None
