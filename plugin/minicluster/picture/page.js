@@ -248,23 +248,44 @@
     list.hidden = jobs.size === 0;
     document.body.dataset.rows = found.length;
     const first = Math.max(0, Math.floor(list.scrollTop / ROW) - 10), shown = found.slice(first, first + 60);
-    const pad = (count) => {
-      const row = make("tr", undefined, "pad"), cell = make("td");
-      cell.colSpan = COLUMNS.length;
-      cell.style.height = `${count * ROW}px`;
-      row.append(cell);
-      return row;
-    };
-    by("rows").replaceChildren(pad(first), ...shown.map(row), pad(Math.max(0, found.length - first - shown.length)));
+    const below = Math.max(0, found.length - first - shown.length), body = by("rows");
+    const all = [pad("above", first), ...shown.map(row), pad("below", below)];
+    // what stays is not touched: its text may be selected
+    all.forEach((one, n) => { if (body.children[n] !== one) body.insertBefore(one, body.children[n] || null); });
+    while (body.children.length > all.length) body.lastChild.remove();
+    for (const [number, one] of rows) if (!one.isConnected) rows.delete(number);
+  }
+
+  // the rows that are shown, by the numbers of their jobs, and what is above and below them
+  const rows = new Map();
+
+  function pad(which, count) {
+    const made = rows.get(which) || make("tr", undefined, "pad");
+    if (!made.firstChild) {
+      made.append(make("td"));
+      made.firstChild.colSpan = COLUMNS.length;
+      rows.set(which, made);
+    }
+    made.firstChild.style.height = `${count * ROW}px`;
+    return made;
   }
 
   function row(job) {
-    const made = make("tr", undefined, job.number === chosen ? "job chosen" : "job");
-    made.tabIndex = 0;
-    made.dataset.id = job.id;
-    made.append(...COLUMNS.map(([key, , text]) => make("td", text(job).slice(0, 200), key === "status" ? TONES[job.status] || "" : "")));
-    made.onclick = () => open(job.number);
-    made.onkeydown = (event) => { if (event.key === "Enter") open(job.number); };
+    const made = rows.get(job.number) || make("tr");
+    if (!made.firstChild) {
+      made.tabIndex = 0;
+      made.dataset.id = job.id;
+      made.append(...COLUMNS.map(() => make("td")));
+      made.onclick = () => { if (getSelection().isCollapsed) open(job.number); };
+      made.onkeydown = (event) => { if (event.key === "Enter") open(job.number); };
+      rows.set(job.number, made);
+    }
+    made.className = job.number === chosen ? "job chosen" : "job";
+    COLUMNS.forEach(([key, , text], n) => {
+      const cell = made.children[n], said = text(job).slice(0, 200);
+      if (cell.textContent !== said) cell.textContent = said;
+      if (key === "status") cell.className = TONES[job.status] || "";
+    });
     return made;
   }
 

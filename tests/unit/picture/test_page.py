@@ -113,11 +113,16 @@ def test_the_page_shows_jobs_nodes_and_status(filled: tuple[Page, Any]) -> None:
 def test_the_page_follows_what_changes(filled: tuple[Page, Any]) -> None:
     page, talk = filled
     where = {"ranks": "2", "nodes": "mini-2", "ncores": 2}
+    # a text that somebody selects stays selected
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('tr[data-id=f3] td'))")
     talk.say(jobs=[{"number": 3, "state": "RUN", "t_run": time.time(), **where}])
     wait(page, bars=3)
     assert page.locator("tr[data-id=f3] td").nth(2).inner_text() == "RUNNING"
     talk.say(jobs=[{"number": 3, "state": "INACTIVE", "t_cleanup": time.time(), "exit_code": 9}])
     page.locator("tr[data-id=f3] td.wrong", has_text="FAILED").wait_for()
+    talk.say(jobs=[job(9, t_submit=time.time())])
+    page.locator("tr[data-id=f9]").wait_for()
+    assert page.evaluate("String(getSelection())").strip() == "f3"
     talk.say(nodes=[{"t": time.time(), "event": "drain", "ranks": "1", "reason": HOSTILE}])
     page.locator("#marks li", has_text="mini-1 drained: <img").wait_for()
     assert page.title() == "mini · minicluster"
