@@ -68,7 +68,8 @@ def test_an_idle_cluster_is_suspended_and_a_command_wakes_it(cluster: FluxReleas
     told = {event["message"] for event in cluster.items("events", "--field-selector=reason=Idle")}
     assert told == {f"suspended: {WHY}"}
     shown = json.loads(run(cluster, "status", "-o", "json").out)
-    way = f"`minicluster flux {NAME} -- COMMAND` or `minicluster scale {NAME} SIZE` wakes it"
+    where = f"-n {cluster.namespace}"
+    way = f"`minicluster flux {NAME} {where} -- COMMAND` or `minicluster scale {NAME} SIZE {where}` wakes it"
     assert (shown["state"], shown["why"]) == ("Suspended", f"{WHY}: {way}")
     # neither status nor list nor an upgrade wakes it
     assert "Suspended" in cluster.cluster.run("minicluster", "list", "-n", cluster.namespace).out
