@@ -34,7 +34,7 @@ def used_now(handle: Any, job: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     had = by_rank((job_kvs_lookup(handle, job["id"], keys=["R"]) or {}).get("R"))
     told: dict[str, Any] = {}
-    for line in done.stdout.splitlines():
+    for line in filter(None, done.stdout.split("\n")):
         rank, _, text = line.partition(": ")
         with suppress(ValueError, KeyError):
             told[f"{RANK_PREFIX}{rank}"] = {**json.loads(text), "cores": had[int(rank)][0]}
