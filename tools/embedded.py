@@ -161,6 +161,7 @@ class EmbeddedCluster(KubernetesCluster):
         self._run(
             "kube-controller-manager",
             f"""{common} --kube-api-qps={self.qps} --kube-api-burst={self.qps * 2} --controllers=*,-endpoints-controller
+            --horizontal-pod-autoscaler-sync-period=1s
             --service-account-private-key-file=apiserver.key --root-ca-file=apiserver.crt""",
         )
         self._run("kube-scheduler", common)
