@@ -1,18 +1,25 @@
 """Finds a MiniCluster, once; then its Job and its lead are read whenever they may have changed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NamedTuple, TypeVar
 
 from minicluster.cluster import find as by_name
 from minicluster.cluster.find import Host, LiveCluster
 from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead, Node, labels_of_lead, read_lead, read_node
-from minicluster.errors import AbsentError, AccessError, KubernetesError, StatusError
+from minicluster.cluster.pods import Pod
+from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
+from minicluster.errors import AbsentError, AccessError, KubernetesError, StateError, StatusError
 from minicluster.kube.outage import is_of_outage
 from minicluster.kube.port import KubePort, Object
+from minicluster.lead.ask import SilentError
 from minicluster.render.constants import GROUP_LABEL
+
+Reply = TypeVar("Reply")
 
 NEEDED_RIGHTS = "this needs `get` and `list` of pods and `create` of pods/exec: ask for a Role that has them"
 CHECK = "check KUBECONFIG, --context and --namespace"
@@ -105,6 +112,30 @@ def check_namespace(kubernetes: KubePort) -> None:
 def find_cluster(kubernetes: KubePort, name: str) -> Cluster:
     """Return a MiniCluster, by its own name or its release's. Raises StatusError."""
     return Cluster(kubernetes, find(kubernetes, name).name)
+
+
+class Unasked(NamedTuple):
+    """A MiniCluster whose lead can't be asked, and its state and the reason for that."""
+
+    name: str
+    state: tuple[str, str]
+
+    def error(self, way: str) -> StateError:
+        """Return the error for it; ``way`` is what to do instead."""
+        return StateError(f"{self.name} is {': '.join(filter(None, self.state))}; {way}")
+
+
+def ask_lead(cluster: LiveCluster, question: Callable[[Pod], Reply]) -> Reply | Unasked:
+    """Return what a MiniCluster's lead answers; ``question`` asks it, and may raise SilentError. Raises AccessError."""
+    state = state_without_flux(cluster, datetime.now(UTC))
+    if state is None:
+        lead = cluster.pods[0]
+        try:
+            with refusals():
+                return question(lead)
+        except SilentError as error:
+            state = state_of_silent_lead(lead, error.reason)
+    return Unasked(cluster.name, state)
 
 
 @contextmanager

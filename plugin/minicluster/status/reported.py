@@ -12,16 +12,15 @@ from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import recorded
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.states import JOB_TONES, of_job
-from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.console import lines, streams
 from minicluster.console.streams import Say
-from minicluster.errors import KubernetesError, StateError, UsageError, cut, one_line
+from minicluster.errors import KubernetesError, UsageError, cut, one_line
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.status import used
 from minicluster.status.columns import Column, in_columns
-from minicluster.status.lookup import find, refusals, refuse_forbidden
+from minicluster.status.lookup import Unasked, ask_lead, find, refusals, refuse_forbidden
 from minicluster.status.table import duration, left_at, progress
 
 Row = dict[str, Any]
@@ -53,21 +52,16 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
     Raises StateError if they can't be known, StatusError.
     """
     cluster = find(kubernetes, name)
-    state = state_without_flux(cluster, datetime.now(UTC))
-    if state is None:
-        try:
-            with refusals():
-                known, purged, earlier = ask_jobs(kubernetes, cluster.pods[0], most)
-        except ask.SilentError as error:
-            state = state_of_silent_lead(cluster.pods[0], error.reason)
-        else:
-            _tell(say, purged, earlier, most)
-            return known
+    answer = ask_lead(cluster, lambda lead: ask_jobs(kubernetes, lead, most))
+    if not isinstance(answer, Unasked):
+        known, purged, earlier = answer
+        _tell(say, purged, earlier, most)
+        return known
     rows, count, missing = _read_log(kubernetes, cluster.pods.get(0))
     if missing:
         say(missing)
     if count is None:
-        raise StateError(f"{cluster.name} is {': '.join(filter(None, state))}; {_where(kubernetes, cluster)}")
+        raise answer.error(_where(kubernetes, cluster))
     if count > len(rows):
         say(f"the log of the lead has {len(rows)} of the {count} jobs of its report")
     return KnownJobs(last(rows, most, say))

@@ -5,10 +5,8 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.console.plurals import counted
 from minicluster.console.streams import Say
 from minicluster.errors import StateError
@@ -17,7 +15,7 @@ from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT, first_line
 from minicluster.status.columns import Column, in_columns
-from minicluster.status.lookup import find, refusals
+from minicluster.status.lookup import Unasked, ask_lead, find
 from minicluster.status.reported import Row, ask_jobs
 from minicluster.status.table import duration
 
@@ -62,18 +60,13 @@ class Outcome(NamedTuple):
 def load_of(kube: KubePort, name: str) -> Load:
     """Ask a MiniCluster's lead for its jobs and nodes. Raises StateError, StatusError."""
     cluster = find(kube, name)
-    state = state_without_flux(cluster, datetime.now(UTC))
-    if state is None:
-        lead = cluster.pods[0]
-        try:
-            with refusals():
-                known, _, _ = ask_jobs(kube, lead, REPLAYED_JOBS)
-                flux = ask.read_answer(ask.ask_status(kube, lead)).flux
-        except ask.SilentError as error:
-            state = state_of_silent_lead(lead, error.reason)
-    if state:
-        raise StateError(f"{cluster.name} is {': '.join(filter(None, state))}; its lead has the records of its jobs")
-    rows = [row for row in known.rows if row["t_run"] and row["t_cleanup"] and row.get("ncores")]
+    answer = ask_lead(
+        cluster, lambda lead: (ask_jobs(kube, lead, REPLAYED_JOBS)[0].rows, ask.read_answer(ask.ask_status(kube, lead)))
+    )
+    if isinstance(answer, Unasked):
+        raise answer.error("its lead has the records of its jobs")
+    ended, flux = answer[0], answer[1].flux
+    rows = [row for row in ended if row["t_run"] and row["t_cleanup"] and row.get("ncores")]
     if not rows:
         raise StateError(f"{cluster.name} has no job that ran and whose cores are recorded: there is nothing to replay")
     online = len(parse_idset(flux["online"])) or 1

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster import states, words
 from minicluster.cluster.find import LiveCluster
-from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.console.plurals import counted
-from minicluster.errors import ChoiceError, StateError
+from minicluster.errors import ChoiceError
 from minicluster.kube.names import OUR_PREFIX
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
@@ -21,7 +20,7 @@ from minicluster.lead.program import BOOT
 from minicluster.status import used
 from minicluster.status.diagnosis import CHECK_FAILED, MEMORY_SHORT
 from minicluster.status.document import document
-from minicluster.status.lookup import find, refusals
+from minicluster.status.lookup import Unasked, ask_lead, find
 from minicluster.status.reported import ASK
 from minicluster.status.snapshot import take_snapshot
 from minicluster.status.table import duration, left_at
@@ -104,16 +103,11 @@ def _asked(
     Raises StateError, StatusError.
     """
     cluster = find(kubernetes, name)
-    state = state_without_flux(cluster, datetime.now(UTC))
-    if state is None:
-        lead = cluster.pods[0]
-        try:
-            with refusals():
-                answer = json.loads(ask.ask(kubernetes, lead, what, ("/bin/sh", "-c", ASK, BOOT, *words)))
-                return cluster, {**answer, "pods_took": pods_took(cluster)}
-        except ask.SilentError as error:
-            state = state_of_silent_lead(lead, error.reason)
-    raise StateError(f"{cluster.name} is {': '.join(filter(None, state))}; {way.format(cluster.name)}")
+    asked = ("/bin/sh", "-c", ASK, BOOT, *words)
+    answer = ask_lead(cluster, lambda lead: ask.ask(kubernetes, lead, what, asked))
+    if isinstance(answer, Unasked):
+        raise answer.error(way.format(cluster.name))
+    return cluster, {**json.loads(answer), "pods_took": pods_took(cluster)}
 
 
 def pods_took(cluster: LiveCluster) -> float | None:
