@@ -49,7 +49,8 @@ def command(
     """
     kubernetes = Kubernetes(context, namespace)
     load = simulated.load_of(kubernetes, name)
-    lines = [*simulated.outcomes(load, sizes, policies)]
+    runs = simulated.simulate(load, sizes, policies)
+    lines = [*simulated.outcomes(load, runs)]
     if output == "json":
         streams.write("".join(json.dumps(each._asdict()) + "\n" for each in lines).encode())
     else:
@@ -58,7 +59,7 @@ def command(
         # Bokeh is installed where pictures are wanted
         from minicluster.picture import html_export  # noqa: PLC0415
 
-        size, policy = lines[-1].size or load.size, lines[-1].policy
-        rows = simulated.records(load, size, policy)
-        picture = html_export.of_records(f"{load.name}: {size} nodes, {policy}", rows, len(rows))
+        last = runs[-1]
+        rows = simulated.records(load, last)
+        picture = html_export.of_records(f"{load.name}: {last.size} nodes, {last.policy}", rows, len(rows))
         html_export.write(html, picture, options_of(kubernetes.namespace, kubernetes.context), streams.say)

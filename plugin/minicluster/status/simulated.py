@@ -42,6 +42,14 @@ class Placed(NamedTuple):
     ranks: str  #: an idset
 
 
+class Run(NamedTuple):
+    """A run of the model."""
+
+    size: int
+    policy: str
+    placed: Sequence[Placed | None]  #: each job of the load; None for one that has no room
+
+
 class Outcome(NamedTuple):
     """What became of the jobs; times are seconds."""
 
@@ -75,18 +83,22 @@ def load_of(kube: KubePort, name: str) -> Load:
     return Load(cluster.name, rows, size, max(1, flux["total"]["cores"] // online), policy)
 
 
-def outcomes(load: Load, sizes: Sequence[int], policies: Sequence[str]) -> Iterator[Outcome]:
-    """Yield what became of the jobs, what the model makes of the same, and of each size with each policy."""
+def simulate(load: Load, sizes: Sequence[int], policies: Sequence[str]) -> list[Run]:
+    """Return what the model makes of the present size and policy, and of each size with each policy."""
     asked = [(size, policy) for size in sizes or [load.size] for policy in policies or [load.policy]]
     runs = list(dict.fromkeys([(load.size, load.policy), *asked]))
+    return [Run(*run, placed) for run, placed in zip(runs, replayed(load, runs), strict=True)]
+
+
+def outcomes(load: Load, runs: Sequence[Run]) -> Iterator[Outcome]:
+    """Yield what became of the jobs, and what the model makes of them in each run."""
     yield outcome(load, "recorded", None, "-", [row["t_run"] for row in load.rows])
-    for (size, policy), placed in zip(runs, replayed(load, runs), strict=True):
-        yield outcome(load, "simulated", size, policy, [each and each.start for each in placed])
+    for run in runs:
+        yield outcome(load, "simulated", run.size, run.policy, [each and each.start for each in run.placed])
 
 
-def records(load: Load, size: int, policy: str) -> list[Row]:
-    """Return the records that the jobs would have had with a size and a policy, those that can't run left out."""
-    [placed] = replayed(load, [(size, policy)])
+def records(load: Load, run: Run) -> list[Row]:
+    """Return the records that the jobs would have had in a run, those that can't run left out."""
     return [
         {
             **row,
@@ -96,7 +108,7 @@ def records(load: Load, size: int, policy: str) -> list[Row]:
             "ranks": each.ranks,
             "nodes": f"{load.name}-[{each.ranks}]",
         }
-        for row, each in zip(load.rows, placed, strict=True)
+        for row, each in zip(load.rows, run.placed, strict=True)
         if each
     ]
 

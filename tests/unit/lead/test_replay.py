@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from minicluster.lead.sent.replay import Job, replay
-from minicluster.status.simulated import Load, Outcome, outcomes, records, table
+from minicluster.status.simulated import Load, Outcome, outcomes, records, simulate, table
 
 #: On two nodes of two cores: half a node, both nodes, then two small ones, of which the first ends in time
 LOAD = [
@@ -53,13 +53,14 @@ def row(job: Job, start: float) -> dict[str, Any]:
 def test_what_happened_stands_beside_what_the_model_makes_of_it() -> None:
     rows = [row(job, start) for job, start in zip(LOAD, (0, 61, 2, 92), strict=True)]
     load = Load("mini", rows, 2, 2, "easy")
-    found = [*outcomes(load, [1], [])]
+    runs = simulate(load, [1], [])
+    found = [*outcomes(load, runs)]
     assert found == [
         Outcome("recorded", None, "-", 4, 0, 0, 89, 132, None, None),
         Outcome("simulated", 2, "easy", 4, 0, 0, 87, 130, 340 / 520, 260 / 3600),
         Outcome("simulated", 1, "easy", 3, 1, 58, 97, 140, 220 / 280, 140 / 3600),
     ]
-    assert [(each["t_run"], each["t_cleanup"], each["ranks"], each["nodes"]) for each in records(load, 2, "easy")] == [
+    assert [(each["t_run"], each["t_cleanup"], each["ranks"], each["nodes"]) for each in records(load, runs[0])] == [
         (0, 60, "0", "mini-[0]"),
         (60, 90, "0-1", "mini-[0-1]"),
         (2, 42, "1", "mini-[1]"),

@@ -53,8 +53,9 @@ def replay(jobs: Sequence[Job], nodes: int, cores: int, policy: str) -> list[tup
             del running[heapq.heappop(ends)[1]]
         while arrivals and jobs[arrivals[0]].submit <= now:
             number = arrivals.pop(0)
-            alone = Timeline(now, whole, []).place(jobs[number].waiting(number))
-            queue += [] if math.isinf(alone.at) else [number]
+            # all nodes are alike
+            has_room = jobs[number].nodes <= nodes and jobs[number].cores <= cores
+            queue += [number] if has_room else []
         queue.sort(key=lambda number: (-jobs[number].priority, jobs[number].submit, number))
         for number, planned in started(now, whole, [*running.values()], [jobs[n].waiting(n) for n in queue], policy):
             starts[number], running[number] = (now, to_idset(planned.pairs)), planned
