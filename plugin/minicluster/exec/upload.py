@@ -16,6 +16,7 @@ from minicluster.cluster.pods import FIND_TOOLS, read_all_pods
 from minicluster.console.streams import Say
 from minicluster.errors import StateError, UsageError
 from minicluster.exec.copy import copy_into, distribute
+from minicluster.exec.submitted import FOLLOWING, SUBMITTING
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.kube.tool import CommandError
 from minicluster.status.lookup import refusals
@@ -28,7 +29,7 @@ LARGE_BYTES = 100_000_000
 #: Prints which nodes have an upload, and with a second word notes that
 NOTE_NODES = FIND_TOOLS + '[ -z "$2" ] || printf %s "$2" >"$1"; cat "$1" 2>/dev/null; exit 0'
 #: The verbs of flux that run programs
-RUNNING_VERBS = ("run", "alloc", "submit", "bulksubmit", "batch")
+RUNNING_VERBS = (*FOLLOWING, *SUBMITTING)
 
 
 def with_folder(kubernetes: Kubernetes, name: str, words: Sequence[str], folder: str, say: Say) -> list[str]:

@@ -33,8 +33,7 @@ def would_fit(kube: KubePort, name: str, options: JobOptions) -> Fit:
     sentences = why.request_in_words(cluster.name, known, why.sizes_of(cluster))
     at = (known["starts"] or {}).get("at")
     seconds = None if at is None else max(0.0, at - known["now"])
-    runs_now = known["waits"] == why.READY and seconds is not None and seconds < why.NOW_SECONDS
-    waits = "" if runs_now else known["waits"]
+    waits = "" if why.runs_now(known) else known["waits"]
     return Fit(known["refused"], waits, seconds, known["needs"], "\n".join(each.text for each in sentences))
 
 

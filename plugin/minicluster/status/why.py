@@ -171,14 +171,21 @@ def request_in_words(name: str, known: Mapping[str, Any], sizes: Mapping[str, in
     if known["refused"]:
         yield Reason(f"it can never run: {known['refused']}")
     elif known["waits"] == READY:
-        starts = known["starts"]
-        if starts is None or (starts["at"] is not None and starts["at"] <= known["now"] + NOW_SECONDS):
-            yield Reason("it would run now" if starts else "its nodes are free, and jobs wait that are before it")
+        if runs_now(known):
+            yield Reason("it would run now")
+        elif known["starts"] is None:
+            yield Reason("its nodes are free, and jobs wait that are before it")
         yield from _start("it would start", known)
     else:
         yield Reason(re.sub("^waits", "it would wait", known["waits"]))
         yield from _start("it would start", known)
         yield from _growth("it could run", name, known, sizes)
+
+
+def runs_now(known: Mapping[str, Any]) -> bool:
+    """Say whether a job that was not submitted would run now, by what would_fit.py says of it."""
+    at = (known["starts"] or {}).get("at")
+    return known["waits"] == READY and at is not None and at <= known["now"] + NOW_SECONDS
 
 
 def _start(verb: str, known: Mapping[str, Any]) -> Iterator[Reason]:

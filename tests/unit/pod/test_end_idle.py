@@ -70,6 +70,6 @@ def test_processes_of_the_container_itself_are_nobodys(monkeypatch: pytest.Monke
 
     with subprocess.Popen(["sleep", "60"]) as child:
         assert {os.getpid(), child.pid}.isdisjoint(end_idle.connected())
-        monkeypatch.setattr(end_idle, "parent", lambda _: 0)
-        assert child.pid in end_idle.connected()
+        monkeypatch.setattr(end_idle, "children", lambda: {0: [os.getppid(), child.pid], os.getppid(): [os.getpid()]})
+        assert end_idle.connected() == {child.pid}
         child.kill()

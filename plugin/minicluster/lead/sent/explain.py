@@ -21,7 +21,7 @@ from copies import copies_after
 from flux.job import JobID, job_kvs_lookup
 from flux.job.list import job_list_id
 from history import History, folder
-from job_record import REPORT_ATTRIBUTES, record, user_of
+from job_record import REPORT_ATTRIBUTES, annotation, record, user_of
 from output_events import OUTPUT_KEY, data_of, events, lookup
 from start_times import Start, estimate
 from used_now import used_now
@@ -74,14 +74,16 @@ def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
     return JobID(copy).f58plain if copy else ""
 
 
-def start_of(handle: Any, job: int, *, is_guess: bool) -> dict[str, Any] | None:
-    """Return when a job will start, as `Start.told` has it, by the scheduler or else by the limits; None if unknown."""
+def start_of(handle: Any, job: Mapping[str, Any], *, is_guess: bool) -> dict[str, Any] | None:
+    """Return when a job will start, as `Start.told` has it, by the scheduler or else by the limits; None if unknown.
+
+    ``job`` is its record.
+    """
     from state import jobs
 
-    annotations = job_list_id(handle, job, ["annotations"]).get_job().get("annotations") or {}
-    at = (annotations.get("sched") or {}).get("t_estimate")
+    at = job["t_estimate"]
     if not at:
-        start = None if is_guess else (estimate(handle) or {}).get(job)
+        start = None if is_guess else (estimate(handle) or {}).get(job["number"])
         return start.told() if start else None
     running = jobs(handle, "run", ["expiration"])
     # the scheduler's limits begin some milliseconds before the job's
@@ -107,11 +109,11 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
             unmet = unmet_of(handle, jobspec, nodes(handle))
             explanation.update(needs=unmet.sizes(), grows=autoscaled())
             if explanation["waits"].startswith("waits") and not explanation["needs"]:
-                explanation["starts"] = start_of(handle, number, is_guess=unmet.is_guess)
+                explanation["starts"] = start_of(handle, shown, is_guess=unmet.is_guess)
     elif shown["state"] == "RUN":
-        noted = ((job.get("annotations") or {}).get("user") or {}).get("minicluster_idle")
+        noted = annotation(job, "user", "minicluster_idle") or {}
         shown["usage"] = used_now(handle, job)
-        explanation["warned"] = str((noted or {}).get("why") or "")
+        explanation["warned"] = str(noted.get("why") or "")
         if (shown["ntasks"] or 0) > 1 and not jobspec.get("attributes", {}).get("system", {}).get("duration"):
             explanation["quiet_since"] = last_print(handle, number)
     elif shown["result"] not in (None, "COMPLETED"):

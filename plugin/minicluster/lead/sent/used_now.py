@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Mapping
 
 from flux.job import job_kvs_lookup
-from job_record import RANK_PREFIX, USAGE_KEY, usage
+from job_record import RANK_PREFIX, USAGE_KEY, annotation, usage
 from state import by_rank, parse_idset
 
 #: Of a job with more nodes it is not asked; seconds for their answers
@@ -38,5 +38,5 @@ def used_now(handle: Any, job: Mapping[str, Any]) -> dict[str, Any] | None:
         rank, _, text = line.partition(": ")
         with suppress(ValueError, KeyError):
             told[f"{RANK_PREFIX}{rank}"] = {**json.loads(text), "cores": had[int(rank)][0]}
-    ended = ((job.get("annotations") or {}).get("user") or {}).get(USAGE_KEY) or {}
+    ended = annotation(job, "user", USAGE_KEY) or {}
     return usage({**job, "annotations": {"user": {USAGE_KEY: {**told, **ended}}}}) if told else None

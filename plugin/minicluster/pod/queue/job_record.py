@@ -48,8 +48,8 @@ def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) ->
         # Flux leaves out a time that has not come, or gives 0
         **{key: job.get(key) if key == "urgency" else job.get(key) or None for key in SAME},
         # what Fluxion says of one that waits
-        "t_estimate": ((job.get("annotations") or {}).get("sched") or {}).get("t_estimate"),
-        "progress": progress(((job.get("annotations") or {}).get("user") or {}).get(PROGRESS_KEY)),
+        "t_estimate": annotation(job, "sched", "t_estimate"),
+        "progress": progress(annotation(job, "user", PROGRESS_KEY)),
         "usage": usage(job),
         "user": user,
     }
@@ -59,6 +59,11 @@ def _exception(job: Mapping[str, Any]) -> str | None:
     """Return what ended a job other than its own exit code, as `timeout: NOTE`."""
     occurred, severity, kind, note = (job.get(key) for key in EXCEPTION)
     return ": ".join(filter(None, [kind, note])) if occurred and severity == 0 else None
+
+
+def annotation(job: Mapping[str, Any], whose: str, key: str) -> Any:
+    """Return what the scheduler, `sched`, or a memo, `user`, says of a job that Flux has listed; None for nothing."""
+    return ((job.get("annotations") or {}).get(whose) or {}).get(key)
 
 
 def progress(told: Any) -> float | None:
@@ -72,7 +77,7 @@ def usage(job: Mapping[str, Any]) -> dict[str, Any] | None:
 
     What one node does not tell is unknown in total, too.
     """
-    told = ((job.get("annotations") or {}).get("user") or {}).get(USAGE_KEY)
+    told = annotation(job, "user", USAGE_KEY)
     if not isinstance(told, dict):
         return None
     nodes = {host: _of_node(told.get(f"{RANK_PREFIX}{rank}")) for rank, host in _hosts(job)}

@@ -9,33 +9,22 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import flux
 from node_jobs import is_here
+from processes import children, descendants
 from state import job_counts
 
-PROC = Path("/proc")
 #: Pause between two looks
 IDLE_POLL_SECONDS = 5.0
 
 
-def parent(pid: int) -> int | None:
-    """Return the parent of a process, 0 for one from outside of the container; None once it has ended."""
-    with suppress(OSError, IndexError, ValueError):
-        return int((PROC / f"{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return None
-
-
 def connected() -> set[int]:
     """Return the processes that somebody has started in this container from outside, such as `kubectl exec`."""
-    own = os.getpid()
-    while above := parent(own):
-        own = above
-    pids = (int(folder.name) for folder in PROC.glob("[0-9]*"))
-    return {pid for pid in pids if pid != own and parent(pid) == 0 and is_here(pid)}
+    of = children()
+    # they have no parent here, as the container's own first one, which this program comes from
+    return {pid for pid in of.get(0, []) if os.getpid() not in descendants([pid], of) and is_here(pid)}
 
 
 class Idleness:
