@@ -220,6 +220,9 @@ def test_queues_have_their_limits_and_are_as_they_were_left(make: Make) -> None:
     refused = cluster.lead.run(f"{MOUNT}/bin/flux", "submit", "-N2", "true")
     assert (refused.returncode, "exceeds policy limit of 1" in refused.stderr) == (1, True)
 
+    told = cluster.lead.run(f"{MOUNT}/slurm/sbatch", "--test-only", "--wrap", "true")
+    assert told.stderr.endswith(" using 1 processors in partition short\n")
+
     def started() -> dict[str, bool]:
         text = cluster.lead.flux("queue", "status")
         return {name: f"{name}: Scheduling is started" in text for name in queues}

@@ -37,8 +37,7 @@ def test(command: str, handle: Any, request: Request) -> int:
     """Say when a job would start, and submit nothing. Raises SlurmError, OSError."""
     from slurm_test_only import say_start
 
-    partition = request.given.get("partition") or (request.facts.queues or [request.facts.name])[0]
-    say_start(command, handle, jobspec_of(request, os.environ, {}), partition)
+    say_start(command, handle, jobspec_of(request, os.environ, {}), request.facts.name)
     return 0
 
 
