@@ -81,7 +81,7 @@ def copy_into(  # noqa: PLR0913 - what, where, and what of it
         # tar would remove what is there, and cp refuses
         raise StateError(f"{posixpath.join(folder, name)} is a {there} on {node}: remove it, or give another path")
     where = _named(node, posixpath.join(folder, name))
-    transfer = Transfer(source, where, say, is_folder, _size(source), only=among(name, only))
+    transfer = Transfer(source, where, say, is_folder, _size(source, only), only=among(name, only))
     with (
         streams.waiting(),
         place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as (process, _),
@@ -135,11 +135,11 @@ def _named(node: Node, path: str) -> str:
     return f"{node.host}:{path.removeprefix('./')}"
 
 
-def _size(source: str) -> int:
-    """Return the bytes of a local file, or of the files in a folder."""
-    path = Path(source)
-    size = 0
-    for each in path.rglob("*") if path.is_dir() else [path]:
+def _size(source: str, only: Iterable[str] | None) -> int:
+    """Return the bytes of a local file, or of the files in a folder; of some of them with ``only``."""
+    path, size = Path(source), 0
+    below = path.rglob("*") if only is None else (path / name for name in only)
+    for each in below if path.is_dir() else [path]:
         with suppress(FileNotFoundError):  # somebody removes it just now
             size += each.stat().st_size if each.is_file() else 0
     return size
