@@ -74,9 +74,12 @@ note_locations() {
 
 # Sets mc_count to the number of CPUs that this pod may run on.
 count_cpus() {
+  # at once: bash goes back in a file after each line, and the lines before may have become longer
   while read -r mc_key mc_list; do
     [ "$mc_key" != Cpus_allowed_list: ] || break
-  done </proc/self/status
+  done <<END
+$(cat /proc/self/status)
+END
   count_ids "$mc_list"
 }
 
