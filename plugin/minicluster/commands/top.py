@@ -1,15 +1,18 @@
 """``minicluster top``: the jobs and nodes of a MiniCluster on a whole terminal."""
 
+import os
+import select
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 import click
 
 from minicluster.commands import options
-from minicluster.console import keyboard, lines, streams, terminal
+from minicluster.console import lines, streams, terminal
 from minicluster.console.signals import held
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.picture.answers import job_answer
@@ -75,10 +78,10 @@ class _Top:
 
     def run(self) -> None:
         """Show it until q."""
-        with keyboard.unseen(), terminal.full_screen(sys.stdout) as live:
+        with unseen(), terminal.full_screen(sys.stdout) as live:
             while True:
                 self._show(live)
-                pressed = keyboard.keys(DRAWN_SECONDS)
+                pressed = keys(DRAWN_SECONDS)
                 if "q" in pressed:
                     break
                 for key in pressed:
@@ -128,3 +131,55 @@ def _told(answer: dict[str, Any], detail: Any) -> list[str]:
     output = lines.split(answer.get("output", ""))
     said = [answer["error"]] if "error" in answer else [*answer["why"], f"command: {answer['command']}"]
     return [*detail[:1], *said, *(["output:", *output] if output else [])]
+
+
+#: What a terminal sends for keys that are no characters
+NAMED = {
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1bOA": "up",
+    "\x1bOB": "down",
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
+    "\x1b": "escape",
+    "\r": "enter",
+    "\n": "enter",
+}
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Let standard input, which is a terminal, give each key at once and show none."""
+    # Unix alone has them
+    import termios  # noqa: PLC0415
+    import tty  # noqa: PLC0415
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def keys(seconds: float) -> list[str]:
+    """Return the keys that were pressed, at once or after some seconds; "q" at the end of the input."""
+    descriptor = sys.stdin.fileno()
+    if not select.select([descriptor], [], [], seconds)[0]:
+        return []
+    return split_keys(os.read(descriptor, 1024).decode(errors="replace")) or ["q"]
+
+
+def split_keys(text: str) -> list[str]:
+    r"""Return the keys in what a terminal has sent.
+
+    >>> split("s\x1b[A\r")
+    ['s', 'up', 'enter']
+    """
+    codes = []
+    while text:
+        name = next((each for each in NAMED if text.startswith(each)), text[0])
+        codes.append(NAMED.get(name, name))
+        text = text[len(name) :]
+    return codes

@@ -12,10 +12,9 @@ Doors: others, read.
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.convert import containers, encoded, fields, mpijob, others, snippets, v1alpha1, volumes
-from minicluster.convert.part import Map, Part
+from minicluster.convert import containers, fields, mpijob, others, snippets, v1alpha1, volumes
+from minicluster.convert.part import Map, Part, Report, ValuesFile
 from minicluster.convert.read import Document, read
-from minicluster.convert.report import Report, ValuesFile
 from minicluster.errors import ConvertError, MiniClusterError
 from minicluster.kube.names import RELEASE_CHARACTERS
 from minicluster.render import broker, config, devices
@@ -30,7 +29,7 @@ STEPS: tuple[Callable[[Part], None], ...] = (
     fields.drop_unsupported,
     containers.drop_users,
     containers.rename_snippets,
-    encoded.take_resources,
+    snippets.take_resources,
     fields.move_lead_broker,
     containers.move_capabilities,
     fields.drop_zeros,

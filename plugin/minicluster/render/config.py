@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.errors import SpecError
-from minicluster.render import broker, curve, programs, settings, shared, upgrade, work
+from minicluster.render import broker, curve, settings, shared, upgrade, work
 from minicluster.render.model import MiniClusterModel
 
 #: Files of the runner's snippets, by their keys in ``commands``.
@@ -26,7 +26,7 @@ DATA_BYTES = 1_048_576
 
 
 def documents(
-    cluster: MiniClusterModel, keypair: curve.Keypair, beside: Mapping[shared.Key, programs.Files] | None = None
+    cluster: MiniClusterModel, keypair: curve.Keypair, beside: Mapping[shared.Key, shared.Files] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield the ConfigMap, and the Secret unless a Secret of the user has the certificate.
 
@@ -36,7 +36,7 @@ def documents(
     certificate = curve.certificate(cluster, keypair)
     data = _data(cluster)
     if shared.are_own(cluster, beside or {}):
-        data = {**programs.of_brokers(), **data}
+        data = {**shared.of_brokers(), **data}
     if cluster.installed:
         sidecars = {sidecar["name"] for sidecar in cluster.sidecars}
         data = upgrade.files(cluster.installed.files, data, sidecars, work.words_before_flags(cluster))
@@ -61,7 +61,7 @@ def _metadata(cluster: MiniClusterModel, suffix: str) -> dict[str, Any]:
 
 def _data(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the files by name: the settings, and the user's texts that are not empty."""
-    data = {**programs.of_others(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
+    data = {**shared.of_others(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
     data["agent.json"] = json.dumps(settings.agent(cluster), indent=2) + "\n"
     commands = cluster.runner.get("commands", {})
     texts = {file: commands.get(key, "") for key, file in SNIPPETS.items()} | work.files(cluster)

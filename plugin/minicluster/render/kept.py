@@ -2,13 +2,20 @@
 
 So a newer chart, or a newer Kubernetes, changes only the next Job. What Kubernetes lets a suspended Job change is as in
 the new one.
+
+And a MiniCluster that an upgrade would give another name: its Job would go, and with it the queue. Nothing in
+Kubernetes says that two names are those of one MiniCluster. But one that is added takes no other's place: an upgrade
+that adds one and removes one may rename it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from minicluster.documents import yamlio
+from minicluster.errors import SpecError
+from minicluster.kube.names import CHART_NAME
 from minicluster.render import handover
+from minicluster.render.handover import Newcomer
 from minicluster.render.revision import Job, Name, jobs_of, name_of
 from minicluster.render.stream import parse, split
 from minicluster.render.upgrade import immutable_fields, with_immutable
@@ -71,3 +78,20 @@ def _changed(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
                 {**one, "resources": resources[one["name"]]} if one["name"] in resources else one for one in spec[kind]
             ]
     return {**live, "metadata": new["metadata"], "spec": spec}
+
+
+def refuse_renamed(newcomers: Iterable[Newcomer], kept: Set[Name]) -> None:
+    """Raise SpecError for a newcomer beside which a MiniCluster goes.
+
+    ``kept`` are the Jobs of the upgrade; the namespace "" is that of the release.
+    """
+    for one in newcomers:
+        for name, chart in one.others.items():
+            # two aliases are two MiniClusters
+            is_another = chart != one.chart and CHART_NAME not in (chart, one.chart)
+            if not is_another and kept.isdisjoint({(one.namespace, name), ("", name)}):
+                raise SpecError(
+                    f"nameOverride can't change on the live MiniCluster {name}: the new name is {one.name}, and the "
+                    f"queue of {name} would be lost; keep the name {name}, or install {one.name} as a release of its "
+                    f"own. If these are two MiniClusters, remove {name} by one upgrade and add {one.name} by the next"
+                )

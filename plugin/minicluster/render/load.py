@@ -8,8 +8,10 @@ from typing import Any, TypeGuard
 from minicluster.documents import limits
 from minicluster.errors import SpecError
 from minicluster.kube.names import LABEL
-from minicluster.render import claims, constants, formats, handover, refusals, schema, upgrade
+from minicluster.render import constants, formats, handover, refusals, schema, upgrade
+from minicluster.render.handover import LiveClaim
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.quantity import to_number
 
 _TOO_DEEP = f"spec is nested more than {limits.DEPTH_LEVELS} levels deep"
 
@@ -46,7 +48,7 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
     if cluster.installed:
         upgrade.refuse(cluster.installed, name, cluster.namespace, dict(upgrade.flat(constants.default_values())))
     for claim in handover.claims(document.get("claims")):
-        claims.refuse(claim)
+        _refuse_claim_change(claim)
     return cluster
 
 
@@ -172,3 +174,33 @@ def _merge(base: Any, over: Any) -> Any:
     if isinstance(base, dict) and isinstance(over, dict):
         return base | {key: _merge(base.get(key), value) for key, value in over.items()}
     return over
+
+
+def _refuse_claim_change(claim: LiveClaim) -> None:
+    """Raise SpecError if the values ask for what the claim can't change: it can only grow.
+
+    The API server would refuse it only when half of the release is applied.
+    """
+    was, asked = claim.was, claim.asked
+    if claim.deleted:
+        raise SpecError(f"{claim.place}: the claim {claim.name} is being deleted: wait until it is gone")
+    if to_number(asked.capacity) < to_number(was.capacity):
+        raise SpecError(
+            f"{claim.place}.capacity is {asked.capacity}, the claim {claim.name} has {was.capacity}: "
+            f"a claim can't shrink; ask for {was.capacity} or more, or {_anew(claim)}"
+        )
+    if asked.storage_class is not None and asked.storage_class != (was.storage_class or ""):
+        raise SpecError(_immutable(claim, "storageClass", asked.storage_class, was.storage_class or ""))
+    if asked.access_modes and asked.access_modes != was.access_modes:
+        raise SpecError(_immutable(claim, "accessModes", ", ".join(asked.access_modes), ", ".join(was.access_modes)))
+
+
+def _immutable(claim: LiveClaim, field: str, asked: str, was: str) -> str:
+    return (
+        f"{claim.place}.{field} is {asked or '(none)'}, the claim {claim.name} has {was or '(none)'}: "
+        f"that is immutable; drop the value, or {_anew(claim)}"
+    )
+
+
+def _anew(claim: LiveClaim) -> str:
+    return f"uninstall, delete the claim with its data (kubectl delete pvc {claim.name}), and install again"

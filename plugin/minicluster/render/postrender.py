@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import broker, config, curve, devices, handover, kept, renamed, revision, shared, stream
+from minicluster.render import broker, config, curve, devices, handover, kept, revision, shared, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -55,7 +55,7 @@ def _with_live_jobs(
 ) -> bytes:
     """Return the stream of an upgrade, in which live Jobs stay as they were sent. Raises SpecError for a new name."""
     jobs = list(kept.applied(revision.jobs_of(rendered), live))
-    renamed.refuse(newcomers, {revision.name_of(job) for _, job in jobs if job})
+    kept.refuse_renamed(newcomers, {revision.name_of(job) for _, job in jobs if job})
     before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
     return revision.with_sent(jobs, before)
 

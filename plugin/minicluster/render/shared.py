@@ -5,12 +5,14 @@ chart names the ConfigMap, and hands over the files of a live one: an upgrade ch
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
-from minicluster.render import programs
+from minicluster import pod
 from minicluster.render.awaiting import INSTANCE
 from minicluster.render.handover import Programs
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.upgrade import NOT_OF_BROKERS
 
 #: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
 VERSION_ANNOTATION = "minicluster/version"
@@ -22,17 +24,19 @@ BESIDE_SLURM = (
     "usage.",
 )
 
+#: Programs by the name of their file
+Files = Mapping[str, str]
 #: Namespace and name of a ConfigMap
 Key = tuple[str, str]
 
 
-def files(clusters: Iterable[MiniClusterModel]) -> dict[Key, programs.Files]:
+def files(clusters: Iterable[MiniClusterModel]) -> dict[Key, Files]:
     """Return the files of each ConfigMap that several clusters share: those of the live one, else this version's."""
-    by_key: dict[Key, programs.Files] = {}
+    by_key: dict[Key, Files] = {}
     for cluster in clusters:
         for one in filter(_is_shared, cluster.programs):
             key = (cluster.namespace, one.name)
-            by_key[key] = one.files or by_key.get(key, programs.of_brokers())
+            by_key[key] = one.files or by_key.get(key, of_brokers())
     return by_key
 
 
@@ -40,7 +44,7 @@ def _is_shared(one: Programs) -> bool:
     return bool(one.name)
 
 
-def are_own(cluster: MiniClusterModel, files: Mapping[Key, programs.Files]) -> bool:
+def are_own(cluster: MiniClusterModel, files: Mapping[Key, Files]) -> bool:
     """Tell whether the programs are in the cluster's own ConfigMap, whose files pods prefer.
 
     So they are in a document that no chart wrote, for a live Job of an older version, and where a new Job would meet
@@ -48,12 +52,12 @@ def are_own(cluster: MiniClusterModel, files: Mapping[Key, programs.Files]) -> b
     """
     is_new = cluster.installed is None
     names = [one.name for one in cluster.programs]
-    fresh = programs.of_brokers()
+    fresh = of_brokers()
     others = (files.get((cluster.namespace, name), fresh) for name in names)
     return not names or not all(names) or (is_new and any(each != fresh for each in others))
 
 
-def documents(cluster: MiniClusterModel, left: dict[Key, programs.Files]) -> Iterable[dict[str, Any]]:
+def documents(cluster: MiniClusterModel, left: dict[Key, Files]) -> Iterable[dict[str, Any]]:
     """Yield the ConfigMaps of a cluster's programs that no cluster before it had, and take them from ``left``."""
     for one in filter(_is_shared, cluster.programs):
         data = left.pop((cluster.namespace, one.name), None)
@@ -69,7 +73,7 @@ def documents(cluster: MiniClusterModel, left: dict[Key, programs.Files]) -> Ite
                 yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": part}
 
 
-def _parts(name: str, data: programs.Files) -> Iterable[tuple[str, dict[str, str]]]:
+def _parts(name: str, data: Files) -> Iterable[tuple[str, dict[str, str]]]:
     """Yield the files of each ConfigMap by its name: `kubectl apply` could not copy all in one annotation."""
     if not any(file.startswith(SLURM_PREFIX) for file in data):
         yield name, dict(data)
@@ -77,3 +81,15 @@ def _parts(name: str, data: programs.Files) -> Iterable[tuple[str, dict[str, str
     second = {file: text for file, text in data.items() if file.startswith((SLURM_PREFIX, *BESIDE_SLURM))}
     yield name, {file: text for file, text in data.items() if file not in second}
     yield f"{name}-slurm", second
+
+
+@cache
+def of_brokers() -> Files:
+    """Return the programs of the brokers' pods and services by file name."""
+    return {name: text for name, text in pod.shipped().items() if name not in NOT_OF_BROKERS}
+
+
+@cache
+def of_others() -> Files:
+    """Return the programs of other pods, which are new with each upgrade. Every cluster has its own."""
+    return {name: text for name, text in pod.shipped().items() if name in NOT_OF_BROKERS}

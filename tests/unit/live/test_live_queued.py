@@ -11,8 +11,8 @@ from fake_kube import FakeKube, forbidden
 from fake_kubectl import make_kubectl
 from minicluster.cluster.find import find_by_name
 from minicluster.cluster.kueue import why_held
-from minicluster.status import queued
-from minicluster.status.queued import of_kueue
+from minicluster.status import snapshot
+from minicluster.status.snapshot import of_kueue
 from status_samples import NOW, SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended
 
 UNSET = {"min": 1, "max": 4, "give_up": None}
@@ -173,7 +173,7 @@ def test_nothing_is_said_where_kueue_holds_no_pods_or_may_not_be_asked(found: An
 
 
 def test_the_autoscaler_gives_up_pods_when_status_says_so() -> None:
-    assert (queued.LIMIT_SECONDS, queued.GIVE_UP_SECONDS) == (scaled_job.KUEUE_SECONDS, scaled_job.GIVE_UP_SECONDS)
+    assert (snapshot.LIMIT_SECONDS, snapshot.GIVE_UP_SECONDS) == (scaled_job.KUEUE_SECONDS, scaled_job.GIVE_UP_SECONDS)
 
 
 def test_status_has_it_as_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_status_has_it_as_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     done = kubectl("mini", "-o", "json", job=queued_job(), workloads=elastic, exec=[settings, flux()])
     # the samples are years from now
     assert json.loads(done.stdout)["problems"] == []
-    monkeypatch.setattr(queued, "STARTING_SECONDS", float("-inf"))
+    monkeypatch.setattr(snapshot, "STARTING_SECONDS", float("-inf"))
     done = kubectl("mini", "-o", "json", job=queued_job(), workloads=elastic, exec=[settings, flux()])
     [problem] = json.loads(done.stdout)["problems"]
     assert problem.endswith(": after 15m the autoscaler gives up those whose nodes are not in Flux")

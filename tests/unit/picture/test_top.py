@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, lead
-from minicluster.console import keyboard
+from minicluster.commands import top
 from minicluster.picture.timeline import Timeline
 from minicluster.picture.top_view import SORTS, Chosen, screen, spark
 from picture_lead import START, job, past
@@ -68,7 +68,7 @@ def test_curves_have_the_last_value_of_each_column() -> None:
 
 
 def test_keys_are_told_apart() -> None:
-    assert keyboard.split("sq\x1b[A\x1b[B\x1b\r") == ["s", "q", "up", "down", "escape", "enter"]
+    assert top.split_keys("sq\x1b[A\x1b[B\x1b\r") == ["s", "q", "up", "down", "escape", "enter"]
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render import handover, renamed
+from minicluster.render import handover
+from minicluster.render.kept import refuse_renamed
 from minicluster.render.revision import Name
 
 LABEL = "minicluster-0.1.0"
@@ -47,7 +48,7 @@ def test_a_text_that_the_chart_did_not_write_is_refused(others: str) -> None:
     ],
 )
 def test_a_minicluster_is_added(one: handover.Newcomer, kept: set[Name]) -> None:
-    renamed.refuse([one], kept | {("ns", "b")})
+    refuse_renamed([one], kept | {("ns", "b")})
 
 
 @pytest.mark.parametrize(
@@ -69,4 +70,4 @@ def test_another_name_is_refused(one: handover.Newcomer, kept: set[Name]) -> Non
         r"upgrade and add b by the next$"
     )
     with pytest.raises(SpecError, match=message):
-        renamed.refuse([one], kept | {("ns", "b")})
+        refuse_renamed([one], kept | {("ns", "b")})

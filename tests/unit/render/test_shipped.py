@@ -5,8 +5,7 @@ import json
 
 import pytest
 from minicluster.pod import programs, without_comments
-from minicluster.render.programs import of_brokers
-from minicluster.render.shared import _parts
+from minicluster.render.shared import _parts, of_brokers
 
 #: Of all annotations of an object (apimachinery's TotalAnnotationSizeLimitB)
 ANNOTATION_BYTES = 256 << 10

@@ -47,7 +47,7 @@ claim.
 {{- end }}
 
 {{/*
-The live claims and what the values ask of them, as JSON, for the post-renderer (plugin/minicluster/render/claims.py);
+The live claims and what the values ask of them, as JSON, for the post-renderer (plugin/minicluster/render/load.py);
 "" if there are none.
 */}}
 {{- define "minicluster.liveClaims" -}}

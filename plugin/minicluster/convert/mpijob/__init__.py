@@ -7,8 +7,7 @@ needs SSH, a launcher's pod or a file of hosts. Each field is taken out of the d
 from typing import Any
 
 from minicluster.convert.mpijob import job_pods, launcher, pod_names, policy
-from minicluster.convert.part import Map, Part
-from minicluster.convert.report import Report
+from minicluster.convert.part import Map, Part, Report
 from minicluster.errors import ConvertError
 
 MPI_JOB = "MPIJob"

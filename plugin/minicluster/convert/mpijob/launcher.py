@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from minicluster.console.plurals import counted
 from minicluster.convert.mpijob import options, run_time
-from minicluster.convert.mpijob.launch import Launch
 from minicluster.convert.mpijob.options import MPIRUN_OPTIONS, advice
-from minicluster.convert.mpijob.shell_calls import STARTERS, Call, Word, calls
+from minicluster.convert.mpijob.shell_calls import STARTERS, Call, Launch, Word, calls
 from minicluster.convert.part import Map, Part
 from minicluster.errors import ConvertError, SpecError
 from minicluster.render import resources

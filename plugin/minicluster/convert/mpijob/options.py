@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from minicluster.convert.mpijob.launch import Launch
-from minicluster.convert.mpijob.shell_calls import Word
+from minicluster.convert.mpijob.shell_calls import Launch, Word
 from minicluster.errors import ConvertError
 
 HOST_FILE = "/etc/mpi/hostfile"

@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from minicluster.convert.mpijob import run_time
-from minicluster.convert.part import Map
-from minicluster.convert.report import Report
+from minicluster.convert.part import Map, Report
 from minicluster.errors import ConvertError
 
 #: Fields of a container that have texts of the user

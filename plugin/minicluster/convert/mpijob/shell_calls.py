@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from minicluster.convert.mpijob import run_time
 from minicluster.errors import ConvertError
@@ -155,3 +155,21 @@ def _word(text: str, start: int) -> Word:
     if place == start:
         raise ConvertError(f"its shell text can't be read at {text[start : start + 20]!r}: close the quotes")
     return Word(text[start:place], said if is_plain else None, start, place)
+
+
+@dataclass
+class Launch:
+    """What a call of mpirun asks for."""
+
+    tasks: Word | None = None  #: None: as many as there are slots
+    per_node: Word | None = None
+    cores: int = 0  #: cores of a task; 0 if it is not said
+    is_cyclic: bool = False  #: rank 0 on the first node, rank 1 on the second …
+    may_exceed: bool = False  #: more tasks than slots
+    binds: bool = True
+    directory: Word | None = None
+    variables: dict[str, Word] = field(default_factory=dict)
+    exported: list[str] = field(default_factory=list)  #: variables of the launcher that tasks get
+    flags: list[str] = field(default_factory=list)  #: for `flux run`
+    dropped: dict[str, list[str]] = field(default_factory=dict)  #: words, by the reason
+    program: list[Word] = field(default_factory=list)

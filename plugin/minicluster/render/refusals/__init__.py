@@ -4,23 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.refusals import (
-    bursts,
-    containers,
-    devices,
-    fit,
-    flux,
-    groups,
-    job,
-    kubernetes,
-    pod,
-    quantities,
-    queues,
-    report,
-    segments,
-    sizes,
-    volumes,
-)
+from minicluster.render.refusals import bursts, containers, fit, flux, groups, kubernetes, pod, queues, sizes, volumes
 
 #: Each yields the refusals of one kind.
 CHECKS = (
@@ -47,22 +31,22 @@ CHECKS = (
     sizes.end_after,
     sizes.replicas,
     pod.kept_state,
-    report.report,
-    job.template,
-    job.replacement,
+    volumes.report,
+    pod.job_template,
+    pod.job_replacement,
     queues.job_metadata,
     queues.queue,
     queues.gang,
-    segments.segments,
+    queues.segments,
     flux.hidden_by_broker_config,
     flux.broker_config,
     containers.resources,
     containers.cores,
-    quantities.quantities,
+    kubernetes.quantities,
     containers.memory_reserve,
-    devices.kinds,
-    devices.pod_claims,
-    devices.used_claims,
+    pod.gpu_kinds,
+    pod.pod_claims,
+    pod.used_claims,
     fit.impossible,
     kubernetes.fields,
     kubernetes.service_names,

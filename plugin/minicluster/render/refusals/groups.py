@@ -7,7 +7,6 @@ from minicluster.kube.names import NAME_CHARACTERS
 from minicluster.render import devices
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.refusals import containers, kubernetes, pod, queues, volumes
-from minicluster.render.refusals import devices as claims
 from minicluster.render.refusals.sizes import MOST_PODS, bounds
 from minicluster.render.resources import cores
 
@@ -17,9 +16,9 @@ SHARED = ("onStop", "terminationGracePeriodSeconds", "hostNetwork", "disruptionB
 PODS = (
     containers.resources,
     containers.cores,
-    claims.kinds,
-    claims.pod_claims,
-    claims.used_claims,
+    pod.gpu_kinds,
+    pod.pod_claims,
+    pod.used_claims,
     pod.fields,
     kubernetes.fields,
     queues.gang,

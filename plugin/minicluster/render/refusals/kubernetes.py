@@ -3,6 +3,8 @@
 The API server would refuse them too, but only when half of a release is installed. With Helm 3 it drops unknown fields
 without an error.
 
+Quantities that nobody means, such as ten bytes of memory, are refused too: most often the unit is forgotten.
+
 ``kubernetes.json`` has all types of a Job and of a resource claim's spec, with their fields and the type of each, from
 the OpenAPI documents (/openapi/v2) of the API servers from 1.29 to the version that it names. ``KIND since 1.33`` is a
 field that older ones lack.
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.quantity import WANTED, is_quantity
+from minicluster.render.quantity import WANTED, is_quantity, unmeant
 from minicluster.render.schema import shown
 
 FIELDS_FILE = Path(__file__).parent.parent / "kubernetes.json"
@@ -138,3 +140,31 @@ def _wanted(place: str, kind: str, value: Any) -> str:
     }
     is_it, name = types.get(kind, (False, "array" if kind[0] == "[" else "object"))
     return "" if is_it else name
+
+
+#: The values of a live release that may change: what it has was allowed once, and stays allowed
+MUTABLE = ("services[", "hooks.", "flux.bursting.follow.")
+
+
+def quantities(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield the quantities that are far too small or large."""
+    for path, name, value in _all(cluster):
+        why = unmeant(name, value) if is_quantity(value) else ""
+        if why and not (cluster.installed and path.startswith(MUTABLE)):
+            yield f"{path} is {value}, which is {why}"
+
+
+def _all(cluster: MiniClusterModel) -> Iterator[tuple[str, str, object]]:
+    """Yield the path of each quantity that is set, its resource, and the value."""
+    groups = {group.place: group.given for group in cluster.groups}
+    for place, container in {**cluster.own_containers, **cluster.containers, **groups}.items():
+        for kind in ("limits", "requests"):
+            for name, value in container.get("resources", {}).get(kind, {}).items():
+                yield f"{place}.resources.{kind}.{name}", name, value
+        for volume, fields in container.get("volumes", {}).items():
+            for key in ("capacity", "emptyDirSizeLimit"):
+                yield f"{place}.volumes.{volume}.{key}", "storage", fields.get(key)
+    spec = cluster.spec
+    yield "state.capacity", "storage", spec["state"]["capacity"]
+    yield "flux.memoryReserve", "memory", spec["flux"]["memoryReserve"]
+    yield "pod.sharedMemory", "memory", spec["pod"]["sharedMemory"]

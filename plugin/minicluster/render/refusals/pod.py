@@ -1,8 +1,10 @@
-"""Refusals of fields of the pod, and of values that contradict a kept queue."""
+"""Refusals of fields of the pod and of the Job, of their claims and GPUs, and of what would lose a kept queue."""
 
 from collections.abc import Iterator
 
 from minicluster.kube.names import REQUEUE_ATTRIBUTE
+from minicluster.render import devices
+from minicluster.render.constants import MULTIKUEUE, OWN_JOB_FIELDS
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import is_zero
 
@@ -52,3 +54,87 @@ def kept_state(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"{field} and archive.path are both set: each restores the queue; drop one of them"
     for key in [key for key in ("storageClass", "accessModes") if not state["capacity"] and state[key]]:
         yield f"state.{key} is set without capacity: it is of a claim that the release makes; drop it"
+
+
+def job_template(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield fields of `job.template` that the chart writes, each with the value that sets it."""
+    part = cluster.spec["job"]["template"]
+    if "metadata" in part:
+        yield "job.template has metadata: set jobLabels and jobAnnotations"
+    spec = part.get("spec")
+    for field in spec if isinstance(spec, dict) else ():
+        if field in OWN_JOB_FIELDS:
+            value = OWN_JOB_FIELDS[field]
+            yield f"job.template.spec has {field}, which the chart writes: {f'set {value}' if value else 'drop it'}"
+    if isinstance(spec, dict) and spec.get("managedBy") == MULTIKUEUE:
+        yield (
+            f"job.template.spec.managedBy is {MULTIKUEUE}: it would copy the Job alone to another cluster, without its "
+            "ConfigMaps, Secret and Service; install where the pods are to run, or burst there"
+        )
+
+
+def job_replacement(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield values with which an upgrade that makes the Job anew would lose the queue, or could not be repeated."""
+    if not cluster.spec["upgrade"]["replace"]:
+        return
+    if not cluster.keeps_state:
+        yield (
+            "upgrade.replace is true and no queue is kept, so an upgrade would lose it: set state.claimName, "
+            "state.capacity or archive.path at the install, or drop upgrade.replace"
+        )
+    if cluster.spec["cleanup"]:
+        yield "upgrade.replace and cleanup are true, so an interrupted upgrade could not be repeated: drop one of them"
+
+
+#: Where a claim of the pod can come from.
+CLAIM_SOURCES = ("resourceClaimName", "resourceClaimTemplateName", "spec")
+
+
+def pod_claims(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield claims of the pod without one source, or with another one's name."""
+    names = [claim["name"] for claim in cluster.spec["pod"]["resourceClaims"]]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"pod.resourceClaims has {name} twice: rename one of them"
+    for n, claim in enumerate(cluster.spec["pod"]["resourceClaims"]):
+        given = [key for key in CLAIM_SOURCES if key in claim]
+        if len(given) != 1:
+            yield (
+                f"pod.resourceClaims[{n}] ({claim['name']}) has {' and '.join(given) or 'no source'}: "
+                f"give exactly one of {', '.join(CLAIM_SOURCES)}"
+            )
+
+
+def used_claims(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield claims of containers that their pod doesn't have."""
+    of_pod = {claim["name"] for claim in cluster.spec["pod"]["resourceClaims"]} | _added(cluster)
+    for place, container in {**cluster.own_containers, **cluster.containers}.items():
+        is_elsewhere = place.startswith(("services", "flux.bursting.follow", "hooks"))
+        for claim in container.get("resources", {}).get("claims", []):
+            name = claim["name"]
+            if is_elsewhere:
+                yield f"{place}.resources.claims has {name}: only the brokers' pods have claims; drop it"
+            elif name not in of_pod:
+                there = ", ".join(sorted(of_pod)) or "none"
+                yield f"{place}.resources.claims has {name}, and pod.resourceClaims has {there}: add it there"
+
+
+def _added(cluster: MiniClusterModel) -> set[str]:
+    """Return the names of the claims that pod.template adds."""
+    spec = cluster.spec["pod"]["template"].get("spec")
+    claims = spec.get("resourceClaims") if isinstance(spec, dict) else None
+    listed = claims if isinstance(claims, list) else []
+    return {str(claim.get("name")) for claim in listed if isinstance(claim, dict)}
+
+
+def gpu_kinds(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield GPUs of several kinds, unless ``gpus`` says what Flux has: a task is told its GPUs by one variable."""
+    if "gpus" in cluster.runner:
+        return
+    variables = {name: devices.variable(name) for name in devices.limits(cluster.runner)}
+    known = {text: name for name, text in variables.items() if text is not None}
+    if len(known) > 1:
+        place = next(place for place, container in cluster.containers.items() if container is cluster.runner)
+        yield (
+            f"{place}.resources.limits has {' and '.join(known.values())}: Flux numbers one kind of GPU; drop the "
+            f"other, or set {place}.gpus"
+        )
