@@ -14,11 +14,9 @@ ROOMS: dict[str, set[str]] = {
         *("pod", "release", "render", "status", "waiting"),
     },
     "burst": {"cluster", "console", "documents", "flux", "kube", "lead", "release", "render", "status"},
-    "sdk": {"cluster", "console", "kube", "lead", "lifecycle", "picture", "release", "status", "waiting"},
+    "sdk": {"cluster", "console", "exec", "kube", "lead", "lifecycle", "picture", "release", "status", "waiting"},
     "picture": {"cluster", "console", "flux", "kube", "lead", "render", "status"},
-    "experiments": {
-        *("cluster", "console", "documents", "kube", "lead", "lifecycle", "release", "render", "status", "waiting"),
-    },
+    "experiments": {"console", "documents", "kube", "lifecycle", "release", "render", "status"},
     "lifecycle": {
         *("cluster", "console", "documents", "exec", "kube", "lead", "release", "render", "status", "waiting"),
     },

@@ -7,7 +7,7 @@ import click
 
 from minicluster.commands import options
 from minicluster.console import streams
-from minicluster.exec import copy
+from minicluster.exec import copy, upload
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.waiting.ready import find_ready_lead, find_running_node
 
@@ -56,7 +56,7 @@ def command(source: str, target: str, namespace: str, context: str, node: str, t
     if to_all:
         lead = find_ready_lead(kubernetes, to, streams.say, waits=not no_wait)
         there = copy.copy_into(kubernetes, lead, path, place, streams.say)
-        return copy.distribute(kubernetes, lead, *there, streams.say)
+        return upload.distribute(kubernetes, lead, *there, streams.say)
     find = partial(find_running_node, text=node) if node else find_ready_lead
     where = find(kubernetes, of or to, say=streams.say, waits=not no_wait)
     if of:

@@ -1,12 +1,31 @@
 """``minicluster flux``: any flux command on the lead."""
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.exec.submitted import run_flux
-from minicluster.exec.upload import with_folder
+from minicluster.exec.upload import along
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.waiting.ready import find_ready_lead
+
+
+def upload_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --upload and --fetch."""
+    upload = click.option(
+        "--upload", metavar="DIR", help="Bring this folder to all nodes first, and run the program in it."
+    )
+    fetch = click.option(
+        "--fetch",
+        "fetched",
+        multiple=True,
+        metavar="PATTERN",
+        help="With --upload: bring new and changed files of such names, as *.csv or out/, back at the end; repeatable.",
+    )
+    return upload(fetch(command))
 
 
 class FluxWords(options.Words):
@@ -22,9 +41,9 @@ class FluxWords(options.Words):
 @click.command("flux", cls=FluxWords)
 @options.of_cluster
 @options.no_wait
-@click.option("--upload", metavar="DIR", help="Bring this folder to all nodes first, and run the program in it.")
+@upload_options
 @click.pass_context
-def command(ctx: click.Context, name: str, namespace: str, context: str, no_wait: bool, upload: str | None) -> int:
+def command(ctx: click.Context, /, name: str, namespace: str, context: str, no_wait: bool, **given: Any) -> int:
     """Run a flux command in a MiniCluster.
 
     It runs on the lead, and its exit code becomes that of this command. On a terminal it gets a terminal too. Otherwise
@@ -34,16 +53,25 @@ def command(ctx: click.Context, name: str, namespace: str, context: str, no_wait
     If the MiniCluster starts or sleeps, the command waits for it, at most ten minutes.
 
     With --upload DIR the files of a local folder, without those that git ignores, are on all nodes that are up before
-    the job, and its program runs in the folder. What has not changed is not sent again.
+    the job, and its program runs in the folder. What has not changed is not sent again. With --fetch the files that
+    `flux run` has made or changed there come back, also after a failure.
 
     \b
     Examples:
       minicluster flux flux-sample -- run -N2 hostname
       minicluster flux flux-sample -- submit --cc=1-100 -n1 ./work.sh
       minicluster flux flux-sample -- batch -N4 < script.sh
-      minicluster flux flux-sample --upload . -- run -N2 python train.py
+      minicluster flux flux-sample --upload . --fetch '*.png' -- run -N2 python train.py
     """
     kubernetes, words = Kubernetes(context, namespace), ctx.meta[options.WORDS_KEY]
-    if upload is not None:
-        words = with_folder(kubernetes, name, words, upload, streams.say)
-    return run_flux(kubernetes, name, words, streams.say, waits=not no_wait)
+    upload = along(given)
+    if not upload:
+        return run_flux(kubernetes, name, words, streams.say, waits=not no_wait)
+    upload.check_verb(words)
+    upload.check()
+    lead = find_ready_lead(kubernetes, name, streams.say)
+    brought = upload.bring(kubernetes, lead, streams.say)
+    words = [words[0], f"--cwd={brought.path}", *words[1:]]
+    code = run_flux(kubernetes, name, words, streams.say, waits=not no_wait)
+    upload.fetch(kubernetes, lead, brought, streams.say)
+    return code

@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from minicluster.commands import options
+from minicluster.commands.flux import upload_options
 from minicluster.console import streams
 from minicluster.errors import UsageError
+from minicluster.exec.upload import Upload, along
 from minicluster.experiments.matrix import Matrix, run_matrix
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.lifecycle.temporary import Stopped, TemporaryRelease, run_once, stoppable
+from minicluster.lifecycle.temporary import Stopped, TemporaryRelease, run_once, run_uploaded, stoppable
 from minicluster.release.oneshot import Oneshot
 
 
@@ -72,6 +74,7 @@ class Tasks(click.IntRange):
     metavar="DIR",
     help="Folder for the results of --sizes; runs that are recorded there are skipped.",
 )
+@upload_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -90,30 +93,32 @@ def command(
     Installs a release, prints the log of its lead, and removes it when the work has ended. The exit code is that of
     the work. Ctrl-C cancels the work.
 
-    The words after -- are the command; no shell reads them. Without them, the command is that of the values.
+    With --upload DIR it runs in a local folder, without what git ignores; --fetch brings back what it has made there.
+
+    The words after -- are the command; no shell reads them. Without them, it is that of the values.
 
     With --sizes and --output the command runs several times, each time as a job of its own, in one MiniCluster for
-    each size. What the jobs print, when they ran and how they ended goes into the folder, and nothing to standard
-    output. The exit code is 0 if all runs ended with 0, else 1. If you stop it, run the same command again: it
-    continues with the runs that have no record yet.
+    each size. What they print and how they ended goes into the folder, and nothing to standard output. The exit code is
+    0 if all runs ended with 0, else 1. If you stop it, the same command continues with the runs that have no record.
 
     \b
     Examples:
       minicluster run --image lammps:latest -N 4 -n 16 -- lmp -in in.lj
       minicluster run -f values.yaml --timeout 1h
+      minicluster run --image python:3 -N 2 --upload . --fetch 'out/' -- python train.py
       minicluster run --image lammps:latest --sizes 2,4,8 --iterations 5 --output results -- lmp -in in.lj
     """
-    words = ctx.meta[options.WORDS_KEY]
-    if not (words or asked["files"] or asked["sets"]):
-        raise UsageError("there is nothing to run: give a command after --, or values with one")
-    _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"])
-    run = Oneshot(name=name, command=words, **asked)
+    upload = along({key: asked.pop(key) for key in ("upload", "fetched")})
+    _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"], upload=upload)
+    run = _asked(ctx.meta[options.WORDS_KEY], name, asked)
     # apart: Ctrl-C on a terminal must not end Helm and kubectl. Settled: what is installed is removed in the same place
     where = Kubernetes(context, namespace, is_apart=True).settled()
     try:
         with stoppable(streams.say):
             if sizes and output:
                 return run_matrix(where, run, Matrix(sizes, iterations or 1, output), streams.say)
+            if upload:
+                return run_uploaded(where, run, upload, streams.say, streams.write, keeps=keep)[0]
             release = TemporaryRelease(where, run, streams.say)
             return run_once(release, streams.say, streams.write, keeps=keep).code
     except Stopped as stopped:
@@ -122,8 +127,21 @@ def command(
         return 128 + stopped.number
 
 
+def _asked(words: Sequence[str], name: str, asked: dict[str, Any]) -> Oneshot:
+    """Return what is asked. Raises UsageError when there is nothing to run."""
+    if not (words or asked["files"] or asked["sets"]):
+        raise UsageError("there is nothing to run: give a command after --, or values with one")
+    return Oneshot(name=name, command=words, **asked)
+
+
 def _check(
-    sizes: Sequence[int] | None, iterations: int | None, output: Path | None, *, keep: bool, nodes: int | None
+    sizes: Sequence[int] | None,
+    iterations: int | None,
+    output: Path | None,
+    *,
+    keep: bool,
+    nodes: int | None,
+    upload: Upload | None,
 ) -> None:
     """Raise UsageError for options that make no sense together."""
     if sizes and not output:
@@ -135,3 +153,5 @@ def _check(
         raise UsageError("--sizes has the numbers of nodes: drop --nodes")
     if sizes and keep:
         raise UsageError("--keep is for a single run: with --sizes each MiniCluster is removed before the next")
+    if sizes and upload:
+        raise UsageError("--upload is for a single run: drop --sizes")

@@ -12,8 +12,8 @@ import click
 from minicluster import pod
 from minicluster.console import streams
 from minicluster.errors import StateError
-from minicluster.exec import upload
 from minicluster.exec.slurm import Slurm, read_script
+from minicluster.exec.upload import Upload
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.status.lookup import find_only
 from minicluster.waiting.ready import find_ready_lead
@@ -122,12 +122,13 @@ def _command(name: str) -> click.Command:
         streams.about(namespace=given.namespace, context=given.context)
         kubernetes = Kubernetes(given.context, given.namespace)
         script = read_script(given.script) if given.script else None
+        upload = Upload(given.folder)
         if given.folder:
-            upload.check(given.folder)
+            upload.check()
         lead = find_ready_lead(kubernetes, given.name or find_only(kubernetes, "-M NAME"), streams.say)
         command, *words = given.words
         if given.folder:
-            words = [f"--chdir={upload.bring(kubernetes, lead, given.folder, streams.say)}", *words]
+            words = [f"--chdir={upload.bring(kubernetes, lead, streams.say).path}", *words]
         return Slurm(kubernetes, lead, streams.say, script).run([command, *words])
 
     more = UPLOAD if name in ("sbatch", "srun", "salloc") else ""

@@ -3,9 +3,12 @@
 import os
 import re
 import shutil
+import subprocess
 import tarfile
+import threading
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, cast
@@ -23,7 +26,8 @@ from minicluster.kube.tool import CommandError
 SHOWN_NAMES = 5
 #: Seconds between two steps, and until the time that is left is estimated
 SHOWN_SECONDS, SLOW_SECONDS = 0.25, 2.0
-
+#: Seconds without a byte after which a stream is given up
+STALLED_SECONDS = 120.0
 
 #: What happens to a file that is read, in tar's words
 FILE_CHANGED, FILE_REMOVED = "file changed as we read it", "file removed before we read it"
@@ -50,6 +54,8 @@ class Transfer:
     only: Set[str] | None = None  #: the members that are copied, and the folders above them; None for all
     files: int = 0
     size: int = 0  #: bytes of these files
+    stall: str = ""  #: why the other end was killed
+    _moved: float = field(default_factory=time.monotonic)
     _done: int = 0
     _begin: float = field(default_factory=time.monotonic)
     _shown: float = 0.0
@@ -74,10 +80,27 @@ class Transfer:
     def add(self, number: int) -> None:
         """Show that so many more bytes have come, unless that was shown just now."""
         self._done += number
-        now = time.monotonic()
+        self._moved = now = time.monotonic()
         if now - self._shown >= SHOWN_SECONDS:
             self._shown = now
             self.say(Progress(f"copying {self.source} to {self.target}", "", self._share(now), is_quiet=True))
+
+    @contextmanager
+    def ends_when_stalled(self, process: "subprocess.Popen[bytes]") -> Iterator[None]:
+        """Kill the process at the other end of the stream when no byte moves for long: a write to it would not end."""
+        is_over = threading.Event()
+
+        def watch() -> None:
+            while not is_over.wait(min(1.0, STALLED_SECONDS / 4)):
+                if time.monotonic() - self._moved > STALLED_SECONDS:
+                    self.stall = f"no byte came through for {STALLED_SECONDS:g} s: run it again"
+                    process.kill()
+
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            is_over.set()
 
     def _share(self, now: float) -> Share | None:
         if not self.total:

@@ -1,4 +1,4 @@
-"""Copies files to and from a node, as tar archives through `kubectl exec`, and from the lead to all nodes.
+"""Copies files to and from a node, as tar archives through `kubectl exec`.
 
 `kubectl cp` does the first, but it takes *, ? and [ in names for patterns, and leaves such files out without a word.
 """
@@ -8,7 +8,6 @@ import posixpath
 import subprocess
 import tarfile
 import tempfile
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -16,20 +15,15 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
-from minicluster.cluster.find import broker_pods
-from minicluster.cluster.lead import Lead, Node
-from minicluster.cluster.pods import FIND_TOOLS, read_all_pods
+from minicluster.cluster.lead import Node
+from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.console import streams
 from minicluster.console.signals import held
 from minicluster.console.streams import Say
-from minicluster.console.terminal import ok
 from minicluster.errors import StateError
 from minicluster.exec.archive import Counted, FileChange, Transfer, add, among, extract, read_failure
-from minicluster.exec.run import run_program
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.kube.tool import CommandError
-from minicluster.lead.ask import program_words
-from minicluster.lead.program import first_line
 from minicluster.status.lookup import refusals
 
 #: Prints what the first path is, and then what has the name of the third word in it: folder, file or nothing. Says when
@@ -84,7 +78,7 @@ def copy_into(  # noqa: PLR0913 - what, where, and what of it
     transfer = Transfer(source, where, say, is_folder, _size(source, only), only=among(name, only))
     with (
         streams.waiting(),
-        place.tar("--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as (process, _),
+        place.tar(transfer, "--stdin", words=("-xmf", "-", "-C", folder), stdin=subprocess.PIPE) as (process, _),
     ):
         assert process.stdin  # a pipe
         counted = cast("IO[bytes]", Counted(process.stdin, transfer))
@@ -113,7 +107,7 @@ def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: S
     words = ("-cf", "-", "-C", place.path, ".") if kind == "folder" else ("-chf", "-", "-C", parent, f"./{name}")
     above = 0 if kind == "folder" else 1
     transfer, is_whole = Transfer(_named(node, place.path), str(goal), say, kind == "folder"), True
-    with streams.waiting(), place.tar(words=words, stdout=subprocess.PIPE) as (process, changed):
+    with streams.waiting(), place.tar(transfer, words=words, stdout=subprocess.PIPE) as (process, changed):
         assert process.stdout  # a pipe
         counted = cast("IO[bytes]", Counted(process.stdout, transfer))
         try:
@@ -149,24 +143,6 @@ def _refuse_name(target: str, own: str, where: str) -> None:
     """Raise StateError if a target that doesn't exist may be meant as a folder for a file: its name has no ending."""
     if PurePosixPath(own).suffix and not PurePosixPath(target).suffix:
         raise StateError(f"there is no {target}{where}: write {target}/ to make that folder, or {target}/{own}")
-
-
-def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: Say) -> int:
-    """Bring a file or folder of the lead to all other nodes; return the exit code. Names nodes that are down."""
-    with refusals():
-        pods = kubernetes.select("pods", broker_pods(lead.cluster))
-    hosts = [
-        "-".join(filter(None, (lead.cluster, group, str(index))))
-        for group, its in read_all_pods(pods).items()
-        for index, pod in its.items()
-        if not pod.has_ended
-    ]
-    key = f"minicluster-{uuid.uuid4().hex}"
-    words = program_words(lead, folder, name, key, streams.program(), *hosts)
-    code = run_program(kubernetes, lead, words, first_line("distribute"))
-    if not code and len(hosts) > 1:
-        say(ok("the other nodes have it, too"))
-    return code
 
 
 @dataclass(frozen=True)
@@ -213,7 +189,7 @@ class _Place:
 
     @contextmanager
     def tar(
-        self, *options: str, words: tuple[str, ...], **pipe: int
+        self, transfer: Transfer, *options: str, words: tuple[str, ...], **pipe: int
     ) -> Iterator[tuple[subprocess.Popen[bytes], list[FileChange]]]:
         """Run tar there, and give it with the files that changed meanwhile, known at its end.
 
@@ -227,13 +203,14 @@ class _Place:
             with held():
                 process = stack.enter_context(subprocess.Popen(line, stderr=said, **pipes))  # noqa: S603
                 stack.push(partial(_end, process))
+            stack.enter_context(transfer.ends_when_stalled(process))
             yield process, changed
             _end_input(process)
             if code := process.wait():
                 said.seek(0)
                 failures, why = read_failure(said.read(), code)
                 if not failures:
-                    raise StateError(f"{self.given}: {why or BROKEN}")
+                    raise StateError(f"{self.given}: {transfer.stall or why or BROKEN}")
                 changed += failures
 
 

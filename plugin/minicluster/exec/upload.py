@@ -1,74 +1,107 @@
-"""Brings a folder of this machine to all nodes, for a job that runs there: `minicluster flux NAME --upload DIR`.
+"""Brings a folder of this machine to all nodes, for a job that runs there, and the job's results back: `--upload DIR`.
 
 Each state of a folder has a place of its own on the nodes, by the digest of its files: a job that waits finds what was
-there at its submission, and a folder that has not changed is not sent again.
+there at its submission, and a folder that has not changed is not sent again. Of one that has changed, the lead gets
+what it has not got from an earlier state.
 """
 
 import hashlib
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from minicluster.cluster.find import broker_pods
 from minicluster.cluster.lead import Lead
-from minicluster.cluster.pods import FIND_TOOLS, read_all_pods
+from minicluster.cluster.pods import FIND_TOOLS, Pod, read_all_pods
+from minicluster.console import lines, streams
 from minicluster.console.streams import Say
+from minicluster.console.terminal import ok
 from minicluster.errors import StateError, UsageError
-from minicluster.exec.copy import copy_into, distribute
+from minicluster.exec.copy import copy_into
+from minicluster.exec.fetched import Brought, fetch_files
+from minicluster.exec.run import run_program
 from minicluster.exec.submitted import FOLLOWING, SUBMITTING
 from minicluster.kube.kubectl import Kubernetes, ported
-from minicluster.kube.tool import CommandError
+from minicluster.kube.tool import CommandError, reason, text
+from minicluster.lead.ask import BrokenError, program_words, read, talk
+from minicluster.lead.program import first_line
 from minicluster.status.lookup import refusals
-from minicluster.waiting.ready import find_ready_lead
 
 #: Where uploads are in the folder of our files on each node, which is a volume
 UPLOADS = "uploads"
 #: A folder that is larger gets a warning, with its largest files
 LARGE_BYTES = 100_000_000
+#: Seconds that the nodes have for their copies, and the bytes for which they have another one
+COPIES_SECONDS, SECOND_BYTES = 300.0, 1_000_000
+#: Seconds that nodes of a new MiniCluster have to come up after the quorum
+ONLINE_SECONDS = 120.0
 #: Prints which nodes have an upload, and with a second word notes that
 NOTE_NODES = FIND_TOOLS + '[ -z "$2" ] || printf %s "$2" >"$1"; cat "$1" 2>/dev/null; exit 0'
 #: The verbs of flux that run programs
 RUNNING_VERBS = (*FOLLOWING, *SUBMITTING)
 
 
-def with_folder(kubernetes: Kubernetes, name: str, words: Sequence[str], folder: str, say: Say) -> list[str]:
-    """Bring a folder to all nodes, and return a flux command whose program runs there, unless it names another one.
+class Upload(NamedTuple):
+    """What goes along with a job, and comes back."""
 
-    Raises UsageError for a command that runs nothing, or for what is no folder; StateError, StatusError.
-    """
-    if not words or words[0] not in RUNNING_VERBS:
+    folder: str
+    fetched: Sequence[str] = ()  #: patterns of files
+
+    def check(self) -> None:
+        """Raise UsageError for what is no folder."""
+        if not Path(self.folder).is_dir():
+            raise UsageError(f"--upload: {self.folder} is no folder here: give one")
+
+    def check_verb(self, words: Sequence[str]) -> None:
+        """Raise UsageError for a flux command that runs nothing, or has nothing to fetch at its end."""
         what = f"`flux {words[0]}`" if words else "nothing"
-        raise UsageError(f"--upload: {what} runs no program: give one of {', '.join(RUNNING_VERBS)}")
-    check(folder)
-    path = bring(kubernetes, find_ready_lead(kubernetes, name, say, waits=True), folder, say)
-    return [words[0], f"--cwd={path}", *words[1:]]
+        if not words or words[0] not in RUNNING_VERBS:
+            raise UsageError(f"--upload: {what} runs no program: give one of {', '.join(RUNNING_VERBS)}")
+        if self.fetched and words[0] not in FOLLOWING:
+            raise UsageError(f"--fetch: {what} does not wait for its job: give one of {', '.join(FOLLOWING)}")
+
+    def bring(self, kubernetes: Kubernetes, lead: Lead, say: Say, *, waits: bool = False) -> Brought:
+        """Bring the folder to all nodes that are up, or come up soon. Raises StateError; OSError for its files.
+
+        With ``waits`` these are all pods that there are.
+        """
+        root = Path(self.folder).resolve()
+        files = files_of(root)
+        size = _warn(self.folder, files, say)
+        states = {name: state_of(path) for name, path in files.items()}
+        place = f"{lead.home}/{UPLOADS}/{digest_of(states)}"
+        name, note = root.name or "root", f"{place}.nodes"
+        pods = pods_of(kubernetes, lead.cluster)
+        up = {pod.name for pod in pods.values() if pod.is_ready or waits} | {lead.pod.name}
+        known = set(_note(kubernetes, lead, note).split())
+        if lead.pod.name not in known and (missing := _missing(kubernetes, lead, place, name, states)):
+            copy_into(kubernetes, lead, self.folder, f"{place}/", say, only=missing)
+        if up - known - {lead.pod.name}:
+            words = _copies(lead, place, name, pods if waits else (), ONLINE_SECONDS if waits else 0)
+            _distribute(kubernetes, lead, name, words, COPIES_SECONDS + size / SECOND_BYTES)
+        if up - known:
+            _note(kubernetes, lead, note, " ".join(sorted(up)))
+        return Brought(f"{place}/{name}", root, states)
+
+    def fetch(self, kubernetes: Kubernetes, lead: Lead, brought: Brought, say: Say) -> None:
+        """Bring the files that match a pattern, and are new or changed, back. Raises StateError; OSError."""
+        if self.fetched:
+            pods = pods_of(kubernetes, lead.cluster)
+            fetch_files(kubernetes, lead.home, pods, brought, self.fetched, say)
 
 
-def check(folder: str) -> None:
-    """Raise UsageError for what is no folder."""
-    if not Path(folder).is_dir():
-        raise UsageError(f"--upload: {folder} is no folder here: give one")
-
-
-def bring(kubernetes: Kubernetes, lead: Lead, folder: str, say: Say) -> str:
-    """Bring a folder to all nodes that are up, and return its path there. Raises StateError; OSError for its files."""
-    root = Path(folder).resolve()
-    files = files_of(root)
-    _warn(folder, files, say)
-    place = f"{lead.home}/{UPLOADS}/{digest_of(files)}"
-    path, note = f"{place}/{root.name or 'root'}", f"{place}.nodes"
-    with refusals():
-        pods = kubernetes.select("pods", broker_pods(lead.cluster))
-    up = {pod.name for its in read_all_pods(pods).values() for pod in its.values() if pod.is_ready} | {lead.pod.name}
-    known = set(_note(kubernetes, lead, note).split())
-    if lead.pod.name not in known:
-        copy_into(kubernetes, lead, folder, f"{place}/", say, only=files)
-    if up - known - {lead.pod.name} and (code := distribute(kubernetes, lead, place, root.name, say)):
-        raise StateError(f"{folder} is not on all nodes (exit code {code}): run it again")
-    if up - known:
-        _note(kubernetes, lead, note, " ".join(sorted(up)))
-    return path
+def along(given: Mapping[str, Any]) -> Upload | None:
+    """Return what the options of a command ask for; None for nothing. Raises UsageError."""
+    if given["upload"] is not None:
+        return Upload(given["upload"], given["fetched"])
+    if given["fetched"]:
+        raise UsageError("--fetch needs --upload: it brings back what is new in that folder")
+    return None
 
 
 def files_of(root: Path) -> dict[str, Path]:
@@ -84,22 +117,23 @@ def files_of(root: Path) -> dict[str, Path]:
     return {name: path for name, path in paths.items() if path.is_symlink() or path.is_file()}
 
 
-def digest_of(files: Mapping[str, Path]) -> str:
-    """Return a text that is the same for the same files: their names, contents, and whether they are programs."""
-    whole = hashlib.sha256()
-    for name, path in files.items():
-        if path.is_symlink():
-            what = f"link {os.fsdecode(path.readlink())}"
-        else:
-            with path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-            what = f"{'program' if os.access(path, os.X_OK) else 'file'} {content}"
-        whole.update(f"{name}\0{what}\0".encode(errors="surrogateescape"))
-    return whole.hexdigest()[:20]
+def state_of(path: Path) -> str:
+    """Return what a file is: its content, and whether it is a program (lead/sent/uploads.py)."""
+    if path.is_symlink():
+        return f"link {os.fsdecode(path.readlink())}"
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{'program' if os.access(path, os.X_OK) else 'file'} {content}"
 
 
-def _warn(folder: str, files: Mapping[str, Path], say: Say) -> None:
-    """Say what is large."""
+def digest_of(states: Mapping[str, str]) -> str:
+    """Return a text that is the same for the same files."""
+    text = "".join(f"{name}\0{state}\0" for name, state in states.items())
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:20]
+
+
+def _warn(folder: str, files: Mapping[str, Path], say: Say) -> int:
+    """Say what is large; return the size."""
     from rich.filesize import decimal  # noqa: PLC0415 - see terminal.py
 
     sizes = {name: path.lstat().st_size for name, path in files.items()}
@@ -107,6 +141,61 @@ def _warn(folder: str, files: Mapping[str, Path], say: Say) -> None:
         largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
         named = ", ".join(f"{name} ({decimal(sizes[name])})" for name in largest)
         say(f"warning: {folder} has {decimal(total)}, which all nodes get; the largest are {named}")
+    return total
+
+
+def pods_of(kubernetes: Kubernetes, cluster: str) -> dict[str, Pod]:
+    """Return the pods of a MiniCluster that have not ended, by their hosts. Raises StateError."""
+    with refusals():
+        pods = kubernetes.select("pods", broker_pods(cluster))
+    return {
+        "-".join(filter(None, (cluster, group, str(index)))): pod
+        for group, its in read_all_pods(pods).items()
+        for index, pod in its.items()
+        if not pod.has_ended
+    }
+
+
+def _missing(kubernetes: Kubernetes, lead: Lead, place: str, name: str, states: Mapping[str, str]) -> list[str]:
+    """Let the lead take what it has from an earlier upload; return the names of the other files. Raises StateError."""
+    try:
+        with refusals(), talk(kubernetes, lead, "uploads") as conversation:
+            conversation.begin(None, threading.Event())
+            conversation.say([{"place": place, "name": name, "states": states}])
+            while True:
+                for reply in conversation.replies():
+                    if "missing" in reply:
+                        missing: list[str] = reply["missing"]
+                        return missing
+    except BrokenError as error:
+        raise StateError(f"{place}: {error}: run it again") from None
+
+
+def _copies(lead: Lead, folder: str, name: str, hosts: Iterable[str], seconds: float = 0) -> list[str]:
+    """Return the words that bring a file or folder of the lead to the other nodes; they wait for hosts some seconds."""
+    key = f"minicluster-{uuid.uuid4().hex}"
+    return program_words(lead, folder, name, key, streams.program(), f"{seconds:g}", *hosts)
+
+
+def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: Say) -> int:
+    """Bring a file or folder of the lead to all other nodes; return the exit code. Names nodes that are down."""
+    hosts = pods_of(kubernetes, lead.cluster)
+    code = run_program(kubernetes, lead, _copies(lead, folder, name, hosts), first_line("distribute"))
+    if not code and len(hosts) > 1:
+        say(ok("the other nodes have it, too"))
+    return code
+
+
+def _distribute(kubernetes: Kubernetes, lead: Lead, name: str, words: Sequence[str], seconds: float) -> None:
+    """Do the same in any thread, within some seconds. Raises StateError for a node that has not got it."""
+    with refusals(), closing(kubernetes.run(lead.pod.name, lead.pod.runner, words, has_input=True)) as channel:
+        channel.write(first_line("distribute").encode())
+        said = read(channel, seconds)
+    begin = f"{streams.program()}: "
+    told = [line.removeprefix(begin) for line in lines.split(text(channel.stderr)) if line.startswith(begin)]
+    if said is None or channel.exit_code:
+        why = f"not within {seconds:.0f} s" if said is None else "; ".join(told) or reason(text(channel.stderr))
+        raise StateError(f"{name} is not on all nodes: {why}: run it again")
 
 
 def _note(kubernetes: Kubernetes, lead: Lead, path: str, nodes: str = "") -> str:

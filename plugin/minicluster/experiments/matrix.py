@@ -12,11 +12,9 @@ from minicluster.errors import OutputError, StateError
 from minicluster.experiments import plots, results
 from minicluster.experiments.experiment import Experiment, plan
 from minicluster.experiments.results import Results
-from minicluster.experiments.single_job import run_job
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle.temporary import TemporaryRelease
 from minicluster.release.oneshot import Oneshot
-from minicluster.status.lookup import Cluster
 
 PLOT, REPORT_PAGE = "wall-time.png", "report.html"
 
@@ -105,21 +103,21 @@ def _run_size(
     """Run some iterations of a size, one after the other, in one MiniCluster. Raises StateError, ToolError."""
     release = TemporaryRelease(kubernetes, experiment.asked, tell)
     try:
-        cluster = release.install()
+        release.install()
         for iteration in iterations:
-            _run(cluster, experiment, iteration, records, tell)
+            _run(release, experiment, iteration, records, tell)
         release.has_ended = True
     finally:
         release.remove()
 
 
-def _run(cluster: Cluster, experiment: Experiment, iteration: int, records: Results, tell: _RunTeller) -> None:
+def _run(release: TemporaryRelease, experiment: Experiment, iteration: int, records: Results, tell: _RunTeller) -> None:
     """Run one iteration, and write its output and its record. Raises StateError, OutputError."""
     path = records.output(experiment.size, iteration)
     tell.begin(experiment.size, iteration)
     try:
         with results.beside(path).open("wb") as output:
-            job, events = run_job(cluster, experiment.words, output, tell)
+            job, events = release.run_job(experiment.words, output, tell)
         results.beside(path).replace(path)
     except OSError as error:
         raise OutputError(f"{path} can't be written: {error.strerror}") from None

@@ -2,9 +2,11 @@
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
+from typing import IO, Any
 
 from minicluster.cluster.lead import Lead, end_with
 from minicluster.console import streams
@@ -14,11 +16,15 @@ from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, StyledText, failure
 from minicluster.errors import AccessError, AwayError, KubernetesError, StateError, StatusError, ToolError
 from minicluster.exec.piped import STOP_PRESSES
+from minicluster.exec.upload import Upload
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask
+from minicluster.lifecycle.single_job import PassedOn, ready_lead, run_job
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.status.lookup import Cluster
+from minicluster.status.reported import Row
 from minicluster.status.reporter import StateReporter, end_in_words
 from minicluster.waiting.lead_log import LeadLog, Write
 from minicluster.waiting.wait import End, StartWatch, end_of_work, looks
@@ -78,6 +84,14 @@ class TemporaryRelease:
         self._is_installed = True
         self._say(f"installed {self.asked.name} in {self.kubernetes}")
         return self._cluster
+
+    def ready_lead(self) -> Lead:
+        """Return the lead as soon as it is ready. Raises StateError, DeadlineError, EndError."""
+        return ready_lead(self._cluster, self._say)
+
+    def run_job(self, words: Sequence[str], output: IO[bytes], say: Say) -> tuple[Row, list[Any]]:
+        """Submit a job, and return what the report says of it at its end, and its events (single_job.py)."""
+        return run_job(self._cluster, words, output, say)
 
     def remove(self) -> None:
         """Cancel the work and remove the release. A failure is only told; only the third Ctrl-C stops it."""
@@ -167,6 +181,33 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
         elif not goes_on:
             release.remove()
     return end
+
+
+def run_uploaded(  # noqa: PLR0913 - where, what, with what, and where its output goes
+    kubernetes: Kubernetes, asked: Oneshot, upload: Upload, say: Say, write: Write, *, keeps: bool = False
+) -> tuple[int, str]:
+    """Run a command as `run_once` does, on nodes that have a folder of this machine; what is new there comes back.
+
+    The release has no work of its own: it gets a job. Return its exit code, and what is left of the release.
+    """
+    upload.check()
+    words = oneshot.job_of(asked, "--upload")[2]
+    release = TemporaryRelease(kubernetes, replace(asked, is_idle=True), say)
+    try:
+        name = release.install().name
+        lead = release.ready_lead()
+        brought = upload.bring(kubernetes, lead, say, waits=True)
+        job, _ = release.run_job([f"--cwd={brought.path}", *words], PassedOn(write), say)
+        release.has_ended = True
+        code = 1 if job["exit_code"] is None else int(job["exit_code"])
+        say(StyledText(f"job {job['id']} of {name} has ended (exit code {code})", "wrong" if code else "well"))
+        upload.fetch(kubernetes, lead, brought, say)
+    finally:
+        if release.has_ended and keeps:
+            say(f"{release.asked.name} stays: {release.way_out}")
+        else:
+            release.remove()
+    return code, release.left
 
 
 def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> tuple[Object, Lead | None]:

@@ -1,14 +1,16 @@
 """A release for one run of a command: its name, its values, its install and its removal."""
 
+import json
 import math
 import secrets
 import string
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minicluster.errors import SpecError, ToolError
+from minicluster.kube.names import REQUEUE_ATTRIBUTE
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.options import (
@@ -22,6 +24,9 @@ from minicluster.release.options import (
     set_words,
     words_of_install,
 )
+from minicluster.render import work
+from minicluster.render.load import load
+from minicluster.render.model import MiniClusterModel
 
 #: Label of the release, by which no other release is removed in its place
 RUN_LABEL = "minicluster-run"
@@ -95,6 +100,41 @@ def resolve(asked: Oneshot) -> dict[str, Any]:
     """Return the hand-over document of the release, without a cluster. Raises ToolError, SpecError."""
     release = helm.OfflineRelease(asked.name, "default", _value_words(asked, _runner(asked).number))
     return document(helm.template(release, helm.values_text(_base(asked))))
+
+
+def job_of(asked: Oneshot, by: str) -> tuple[MiniClusterModel, dict[str, Any], list[str]]:
+    """Return the MiniCluster, its values, and the words of `flux submit` for its work as one job, which ``by`` submits.
+
+    Raises SpecError for values that are refused, or make more than one job; ToolError.
+    """
+    # the time may be another one when a matrix goes on
+    resolved = resolve(replace(asked, seconds=None))
+    values: dict[str, Any] = json.loads(resolved["spec"])
+    cluster = load(resolved)
+    if problem := next(_problems(cluster, by), None):
+        raise SpecError(problem)
+    # a copy of a run that lost its node would run beside the next one
+    once = [f"--setattr={REQUEUE_ATTRIBUTE}=0"] if cluster.spec["pod"]["onStop"] == "requeue" else []
+    command = cluster.runner["command"]
+    words = list(command) if isinstance(command, list) else ["sh", "-c", command]
+    return cluster, values, [*work.flags(cluster), *once, *words]
+
+
+def _problems(cluster: MiniClusterModel, by: str) -> Iterator[str]:
+    """Yield what is not one job."""
+    runner = cluster.runner
+    commands = runner.get("commands", {})
+    others = {name: runner.get(name) for name in ("batch", "launcher", "diagnostics")}
+    others |= {f"commands.{name}": commands.get(name) for name in ("script", "prefix")}
+    for name, value in others.items():
+        if value:
+            yield f"the values have {name}, and {by} submits a command by itself: drop {name}"
+    if not work.flags(cluster):
+        yield f"flux.submitCommand is {cluster.flux['submitCommand']!r}, and {by} has its own: drop it"
+    if flag := work.only_submit(cluster.flux["optionFlags"]):
+        yield f"flux.optionFlags has {flag}, and a run of {by} is one job: drop it"
+    if why := too_few_tasks(int(cluster.spec["tasks"]), cluster.all_size):
+        yield why
 
 
 def install(kubernetes: KubePort, asked: Oneshot, words: Sequence[str]) -> None:

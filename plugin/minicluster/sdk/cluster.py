@@ -19,7 +19,7 @@ from minicluster.sdk.forward import PortForward
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.job_queue import JobQueue
 from minicluster.sdk.jobs import Job, JobOptions, words_of
-from minicluster.sdk.lead import LeadPort, run_on_lead
+from minicluster.sdk.lead import LeadPort, run_on_lead, with_folder
 from minicluster.sdk.log_lines import lines_of
 from minicluster.sdk.own_context import settled
 from minicluster.sdk.pictured import Pictured
@@ -111,17 +111,18 @@ class MiniCluster(Pictured):
         words = words_of(command) if command else ()
         asked = single_run.asked_for(words, values, timeout, options)
         with translated():
-            return single_run.run(settled(context, namespace), asked, aloud(progress))
+            return single_run.run(settled(context, namespace), *asked, aloud(progress))
 
     def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
         """Submit a job, and return its future. ``options``: see JobOptions.
 
-        ``command`` is a list of words, or a text that is split as a shell would (`shlex`); no shell runs it.
+        ``command`` is a list of words, or a text that is split as a shell would (`shlex`); no shell runs it. With
+        ``upload`` it returns when the nodes have the folder.
 
         Raises ArgumentError, ClosedError. The future raises JobFailed, JobRefused, JobLost; EndedError when the
         MiniCluster ends first; ApiError when it can't be reached for minutes.
         """
-        return self._queue.submit(words_of(command), options)
+        return self._queue.submit(words_of(command), with_folder(self._kube, self.name, options))
 
     def would_fit(self, **options: Unpack[JobOptions]) -> Fit:
         """Return whether a job with these ``options`` of `submit` would run, and when. Raises ArgumentError."""
@@ -132,7 +133,7 @@ class MiniCluster(Pictured):
 
     def executor(self, **options: Unpack[JobOptions]) -> CommandExecutor:
         """Return an executor of commands; each of its jobs has these ``options`` of `submit`."""
-        return CommandExecutor(self.submit, options)
+        return CommandExecutor(self.submit, with_folder(self._kube, self.name, options))
 
     def jobs(self, *, ended: bool = False, timeout: float | None = 60) -> list[Job]:
         """Return the jobs in the queue, the oldest first; with ``ended`` also the last 90,000 that have ended.

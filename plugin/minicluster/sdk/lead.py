@@ -5,6 +5,7 @@ import math
 import threading
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from typing import TYPE_CHECKING, cast
 
 from minicluster.cluster.lead import Lead
 from minicluster.errors import AwayError, DeadlineError, EndError
@@ -12,9 +13,13 @@ from minicluster.kube.port import Forward, KubePort, PodConnection
 from minicluster.lead.ask import read
 from minicluster.sdk.exceptions import ArgumentError, translated
 from minicluster.sdk.finished import Result
+from minicluster.sdk.jobs import JobOptions
 from minicluster.status.lookup import Cluster
 from minicluster.status.reporter import ended
 from minicluster.waiting.wait import is_ready, look_for
+
+if TYPE_CHECKING:
+    from minicluster.kube.kubectl import Kubernetes
 
 #: Seconds in which there must be a lead
 LEAD_SECONDS = 60.0
@@ -95,3 +100,23 @@ def wait_for_lead(kube: KubePort, name: str, seconds: float | None = None, stop:
     if end or not lead:
         raise EndError(ended(name, end or ("Gone", ""), lead))
     return lead
+
+
+def with_folder(kube: KubePort, name: str, options: JobOptions) -> JobOptions:
+    """Bring the folder that goes along with a job to the nodes; return options whose job runs there.
+
+    Raises ArgumentError, EndedError, ApiError; OSError for its files.
+    """
+    folder = options.get("upload")
+    if not folder:
+        return options
+    if options.get("working_dir"):
+        raise ArgumentError(f"upload={folder!r} is where the job runs: leave working_dir out")
+    from minicluster.exec.upload import Upload  # noqa: PLC0415 - few programs need it
+
+    upload = Upload(str(folder))
+    with translated():
+        upload.check()
+        # the SDK has no other
+        brought = upload.bring(cast("Kubernetes", kube), wait_for_lead(kube, name), LOG.info)
+    return {**options, "upload": "", "working_dir": brought.path}

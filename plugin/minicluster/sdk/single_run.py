@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minicluster.console.streams import Say
-from minicluster.kube.port import KubePort
 from minicluster.sdk.asked_nodes import NodeOptions, refuse_unknown
-from minicluster.sdk.exceptions import ReleaseError
+from minicluster.sdk.exceptions import ReleaseError, translated
 from minicluster.sdk.finished import Result
 from minicluster.sdk.release import check_post_renderer
 
 if TYPE_CHECKING:
+    from minicluster.exec.upload import Upload
+    from minicluster.kube.kubectl import Kubernetes
     from minicluster.release.oneshot import Oneshot
 
 
@@ -19,28 +20,41 @@ class RunOptions(NodeOptions, total=False):
 
     tasks: int  #: of the command; 0 is one on each node
     name: str  #: of the release; a new one by default
+    upload: str  #: a folder of this machine, which the nodes get first; the command runs in it
+    fetch: Sequence[str]  #: patterns of files that come back to it, such as ``*.csv`` or ``out/``
 
 
 def asked_for(
     words: Sequence[str], values: Mapping[str, Any] | None, timeout: float | None, options: RunOptions
-) -> "Oneshot":
-    """Return what is asked of a run. Raises ArgumentError for an unknown option."""
+) -> tuple["Oneshot", "Upload | None"]:
+    """Return what is asked of a run, and what goes along. Raises ArgumentError for an unknown option."""
+    from minicluster.exec.upload import along  # noqa: PLC0415 - few programs need it
     from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
 
     refuse_unknown("a run", options, RunOptions)
-    return Oneshot(command=words, values=values or {}, seconds=timeout, **options)
+    its = {**options}
+    patterns = its.pop("fetch", ())
+    with translated():
+        upload = along({"upload": its.pop("upload", None), "fetched": patterns})
+    return Oneshot(command=words, values=values or {}, seconds=timeout, **its), upload  # type: ignore[arg-type]
 
 
-def run(kube: KubePort, asked: "Oneshot", progress: Say) -> Result:
+def run(kube: "Kubernetes", asked: "Oneshot", upload: "Upload | None", progress: Say) -> Result:
     """Install a release, wait until its work has ended, and remove it; return the exit code and the lead's log.
 
     Raises DeadlineError; EndError when it can't start, or fails without an exit code; ToolError, AccessError;
     ReleaseError when the release can't be removed.
     """
-    from minicluster.lifecycle.temporary import TemporaryRelease, run_once  # noqa: PLC0415 - few programs need them
+    from minicluster.lifecycle.temporary import TemporaryRelease, run_once, run_uploaded  # noqa: PLC0415 - few programs need them
 
     check_post_renderer()
-    log, release = bytearray(), TemporaryRelease(kube, asked, progress)
+    log = bytearray()
+    if upload:
+        code, left = run_uploaded(kube, asked, upload, progress, log.extend)
+        if left:
+            raise ReleaseError(left)
+        return Result(code, log.decode(errors="replace"), "")
+    release = TemporaryRelease(kube, asked, progress)
     end = run_once(release, progress, log.extend, keeps=False)
     if release.left:
         raise ReleaseError(release.left)

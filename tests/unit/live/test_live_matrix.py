@@ -292,6 +292,30 @@ def test_a_page_has_the_times_by_size(lab: Lab) -> None:
     assert not re.search(r'<(script|link)[^>]* (src|href)="', page)
 
 
+#: Our programs that bring a folder and its results
+BRINGING = """if [ "$1" = python ]; then case ${4-} in "" | /*) shift; exec python3 "$@" ;; esac; fi
+for word; do case $word in --cwd=*) printf result >"${word#*=}/result.txt" ;; esac; done
+"""
+
+
+def test_run_has_a_folder_of_this_machine_and_brings_results_back_when_the_work_failed(
+    lab: Lab, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "train.py").write_text("text")
+    lab.set_up(7, size=2, tasks=0)
+    lab.flux(BRINGING + FLUX)
+    options = ("--upload", str(mine), "--fetch", "*.txt")
+    done = lab.run("run", "--name", "mini", "--namespace", "lab", "-N", "2", *options, *WORK)
+    place = next((tmp_path / "home/uploads").glob("*/mine"))
+    texts = ("installed mini in namespace lab", f"copied {mine} to mini-0:{place}, 1 file, 4 bytes")
+    texts += ("job f1 of mini has ended (exit code 7)", f"fetched 1 file to {mine}")
+    assert done == Done(7, f"--cwd={place} -N 2 work a b\nproblem\n", say(*texts))
+    assert (mine / "result.txt").read_text() == "result"
+    assert lab.noted("helm.asked") == ["install", "list", "uninstall"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

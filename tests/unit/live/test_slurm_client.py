@@ -57,6 +57,7 @@ def test_an_option_that_slurm_has_not_is_refused_here() -> None:
 
 def test_a_folder_of_ours_goes_along(kubectl: Kubectl, tmp_path: Path) -> None:
     add(kubectl, "sbatch", """printf '<%s>' "$@"\n""")
+    kubectl.flux('[ "$1" != python ] || { shift; exec python3 "$@"; }')
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/a").write_text("a")
     done = kubectl.run("sbatch", "-M", "mini", "--upload", str(tmp_path / "mine"), "-N2", "--wrap", "./a")

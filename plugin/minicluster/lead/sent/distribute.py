@@ -1,7 +1,8 @@
-"""distribute.py FOLDER NAME KEY BEGIN HOST…: brings FOLDER/NAME of the lead to the same place on all nodes that are up.
+"""distribute.py FOLDER NAME KEY BEGIN SECONDS HOST…: brings FOLDER/NAME of the lead to the same place on all nodes.
 
-KEY is a new name, which Flux knows the files by meanwhile. Each message begins with BEGIN. Of the hosts, those whose
-broker is down are named. Ends with 0, or 1 when a node failed; a signal ends it, and Flux forgets the files too.
+Those are the nodes that are up; it waits for the hosts for some seconds, and names those whose broker is down then. KEY
+is a new name, which Flux knows the files by meanwhile. Each message begins with BEGIN. Ends with 0, or 1 when a node
+failed; a signal ends it, and Flux forgets the files too.
 Given to `flux python -c` by exec/copy.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -11,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,6 +42,8 @@ GET_ARCHIVE = ("archive", "extract", "--overwrite", "--waitcreate=60s", "-n")
 GET_FILEMAP = ("filemap", "get", "-T")
 #: The line of a node; that of flux exec about a node; that at the end about all ranks that ended alike
 LINE_PATTERNS = (r"(\d+): failed: (.*)", r"flux-exec: Error: rank (\d+): (.*)", r"\[?([\d,-]+)\]?: (.*)")
+#: Between two looks
+ONLINE_POLL_SECONDS = 0.1
 PASSED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -97,14 +101,19 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
             mark.unlink()
 
 
-def main(folder: str, name: str, key: str, begin: str, *wanted: str) -> int:
+def main(folder: str, name: str, key: str, begin: str, seconds: str, *wanted: str) -> int:
     """Do all, and return the exit code."""
     for number in PASSED_SIGNALS:
         signal.signal(number, end)
     handle = flux.Flux()
     hosts = list(Hostlist(handle.attr_get("hostlist")))
-    online = set(IDset(handle.rpc("groups.get", {"name": "broker.online"}, 0).get()["members"]))
-    names = {hosts[rank] for rank in online}
+    last = time.monotonic() + float(seconds)
+    while True:
+        online = set(IDset(handle.rpc("groups.get", {"name": "broker.online"}, 0).get()["members"]))
+        names = {hosts[rank] for rank in online}
+        if names.issuperset(wanted) or time.monotonic() >= last:
+            break
+        time.sleep(ONLINE_POLL_SECONDS)
     down = [host for host in wanted if host not in names]
     if down:
         sys.stderr.write(f"{begin}: {Hostlist(down).encode()}: down, so the files are not there\n")

@@ -1,5 +1,6 @@
 """A job on the lead: submitted once, its output copied to a file, and what Flux knows of it when it has ended."""
 
+import io
 import json
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.status.lookup import GOES_ON, Cluster, refusals
 from minicluster.status.reported import Row, ask_jobs
 from minicluster.status.reporter import ended
+from minicluster.waiting.lead_log import Write
 from minicluster.waiting.wait import StartWatch, is_ready, look_for
 
 #: Runs a command with one stream for its output and its errors: those of kubectl stay apart
@@ -23,13 +25,38 @@ MERGED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
 LEAD_RETRY_SECONDS = 0.5
 
 
+class PassedOn(io.BytesIO):
+    """Passes on what is written to it; after a step back to its begin, only what comes after that."""
+
+    def __init__(self, write: Write) -> None:
+        super().__init__()
+        self._pass_on, self._count, self._place = write, 0, 0
+
+    def seek(self, place: int, _whence: int = 0) -> int:
+        """Step back."""
+        self._place = place
+        return place
+
+    def truncate(self, size: int | None = None) -> int:
+        """Keep what was passed on."""
+        return size or 0
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # no other buffer comes
+        """Pass on what is new."""
+        self._place += len(data)
+        if new := data[max(0, len(data) - max(0, self._place - self._count)) :]:
+            self._pass_on(new)
+        self._count = max(self._count, self._place)
+        return len(data)
+
+
 def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say) -> tuple[Row, list[Any]]:
     """Submit a job, copy its output until it has ended, and return what the report says of it, and its events.
 
     A connection that breaks is made again, and the output copied anew. Raises StateError for a job that is refused or
     lost, for a MiniCluster that ends or can't start, and at the deadline.
     """
-    lead = _ready_lead(cluster, say)
+    lead = ready_lead(cluster, say)
     try:
         said = ask(cluster.kubernetes, lead.pod, "submission", lead.flux_words("submit", *words))
     except LateError:
@@ -56,10 +83,11 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
             if answer:
                 return answer
         time.sleep(LEAD_RETRY_SECONDS)
-        lead = _ready_lead(cluster, say)
+        lead = ready_lead(cluster, say)
 
 
-def _ready_lead(cluster: Cluster, say: Say) -> Lead:
+def ready_lead(cluster: Cluster, say: Say) -> Lead:
+    """Return the lead as soon as it is ready. Raises StateError when it won't be, and at the deadline."""
     end, lead = look_for(cluster, is_ready, say, StartWatch(cluster.name))
     if lead is None or end:
         raise StateError(ended(cluster.name, end or ("Gone", ""), lead))
