@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-#: How many earlier states are looked at, the newest first; bytes that are read at once; seconds between two signs of life
+#: How many earlier states are looked at, the newest first; bytes of a read; seconds between two signs of life
 EARLIER_TIMES, BLOCK_BYTES, ALIVE_SECONDS = 3, 1 << 20, 5.0
 last = [0.0]
 
