@@ -4,7 +4,7 @@
 
 Starts a Flux of one broker, by the flux in PATH or $FLUX_PREFIX/bin, and the guard of a node, in a PID namespace.
 Saves what records and `time` say of jobs that take memory in several ways; prints the guard's part of a core, and its
-memory, with ten jobs that wait.
+memory, with ten jobs that wait, and what the program of a page takes beside the broker meanwhile.
 """
 
 import json
@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from minicluster.lead.program import BOOT, first_line
 from minicluster.pod import programs
 
 from benchmarks import results
@@ -78,6 +79,25 @@ def cost(guard: int) -> str:
     return f"{part:.2%} of a core, {pss / 1024:.1f} MiB"
 
 
+def cost_of_page() -> str:
+    """Return what it costs that a page shows the use of these jobs."""
+    broker = int(subprocess.run(["flux", "getattr", "broker.pid"], capture_output=True, check=True).stdout)
+    words = ["flux", "python", "-c", BOOT, "100"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as page:
+        assert page.stdin
+        page.stdin.write(first_line("observe"))
+        page.stdin.flush()
+        for line in page.stdout or ():
+            if "use" in json.loads(line):
+                break
+        begin, before = time.monotonic(), (cpu(page.pid), cpu(broker))
+        time.sleep(COST_SECONDS)
+        took = time.monotonic() - begin
+        parts = [(now - then) / took for now, then in zip((cpu(page.pid), cpu(broker)), before, strict=True)]
+        page.stdin.close()
+    return f"a page: {parts[0]:.2%} of a core, and {parts[1]:.2%} for the broker"
+
+
 def within(home: Path, file: Path, where: str) -> None:
     """Measure in the instance."""
     run_folder = home / "config/run/flux"
@@ -87,6 +107,7 @@ def within(home: Path, file: Path, where: str) -> None:
             time.sleep(0.1)
         results.save(file, where, truth(home))
         print(cost(process.pid))
+        print(cost_of_page())
         subprocess.run(["flux", "cancel", "--all", "--quiet"], check=True)
         process.terminate()
 
@@ -99,11 +120,14 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
+        path = f"{os.environ.get('FLUX_PREFIX', '/usr')}/bin:{os.environ['PATH']}"
         (home / "config/run").mkdir(parents=True)
         (home / "minicluster").mkdir()
+        (home / "minicluster/agent.json").write_text('{"max_size": 1, "policy": null}', encoding="ascii")
+        (home / "bin").mkdir()
+        (home / "bin/flux").symlink_to(shutil.which("flux", path=path) or "")
         for name, program in programs().items():
             shutil.copy(program, home / "minicluster" / name)
-        path = f"{os.environ.get('FLUX_PREFIX', '/usr')}/bin:{os.environ['PATH']}"
         own = {"PATH": path, "MINICLUSTER_HOME": folder, "FLUX_SHELL_RC_PATH": f"{folder}/minicluster"}
         run_folder = home / "config/run/flux"
         run_folder.mkdir()

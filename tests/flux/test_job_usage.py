@@ -63,13 +63,22 @@ def explained(cluster: Cluster, job: str) -> dict[str, Any]:
     return known
 
 
+def used_now(cluster: Cluster, seconds: int) -> list[dict[str, Any]]:
+    """Return what a page is told that nodes use, by rank."""
+    (cluster.lead.state / "program").write_text(first_line("observe"))
+    words = (f"{MOUNT}/bin/flux", "python", "-c", BOOT, "100")
+    done = cluster.lead.run("sh", "-c", f'{{ cat {MOUNT}/program; sleep {seconds}; }} | "$@"', "sh", *words)
+    told = map(json.loads, done.stdout.splitlines())
+    return [each["use"] for each in told if "use" in each]
+
+
 def test_a_job_has_used_what_its_processes_have(cluster: Cluster) -> None:
     used, said = run(cluster, "-N2", "-n2", "-c2", *WORDS, "300", "0", "1.2", "0")
     assert list(used["nodes"]) == ["flux-sample-0", "flux-sample-1"]
     for node in used["nodes"].values():
         assert node["memory_peak"] == pytest.approx(said[0]["memory"], rel=0.02)
         assert node["cpu_seconds"] == pytest.approx(said[0]["cpu"], abs=0.1)
-        assert (node["cores"], node["memory_limit"]) == (2, None)
+        assert (node["cores"], node["memory_limit"], node["threads"]) == (2, None, 1)
         assert MIB < node["read"] < 1.5 * MIB
         assert 2 * MIB < node["written"] < 2.1 * MIB
     nodes = [*used["nodes"].values()]
@@ -98,6 +107,10 @@ def test_a_job_that_was_ended_has_used_something(cluster: Cluster) -> None:
     [(host, now)] = explained(cluster, batch)["job"]["usage"]["nodes"].items()
     assert host.startswith("flux-sample-")
     assert (now["memory_peak"] > 70 * MIB, now["cpu_seconds"] > 0, now["cores"], now["read"]) == (True, True, 1, None)
+    [*_, told] = used_now(cluster, 9)
+    [now] = [each["jobs"][number] for each in told.values() if number in each["jobs"]]
+    assert 70 * MIB < now["memory"] <= now["memory_peak"] < 170 * MIB
+    assert now["threads"] >= 1
     flux("cancel", batch)
     until(lambda: flux("jobs", "-no{state}", batch).strip() == "INACTIVE")
     for job, least in ((late, 60 * MIB), (batch, 70 * MIB)):

@@ -56,7 +56,7 @@ def command(
       ntasks, nnodes, ncores, urgency, queue
       duration, progress  its time limit in seconds; what it says itself, from 0 to 1
       t_submit, t_estimate, t_run, t_cleanup, t_inactive  seconds since the epoch
-      usage         by "nodes" and "total": cpu_seconds, cores; memory_peak, memory_limit, read, written in bytes
+      usage         by "nodes" and "total": cpu_seconds, cores, threads; bytes memory_peak, memory_limit, read, written
       user          the attributes below attributes.user of its jobspec
 
     \b

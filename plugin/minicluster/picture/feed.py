@@ -79,7 +79,9 @@ class Reader:
             self.timeline.take_past(self._past, now)
             self._past = None
         if "nodes" in told:
-            self.timeline.take_nodes(told["nodes"], told.get("hosts", ()))
+            self.timeline.take_nodes(told["nodes"], told.get("hosts", ()), told.get("cores", {}))
+        if "use" in told:
+            self.timeline.take_use(told["use"], told["now"])
         if "status" in told:
             self.status = json.dumps(told["status"])
             self.timeline.told = told["now"]

@@ -1,4 +1,4 @@
-"""The plots of a picture, drawn by Bokeh: the jobs on the nodes, and below them the queue, over the same time.
+"""The plots of a picture, drawn by Bokeh: the jobs on the nodes, below them what they use, and the queue, over time.
 
 page.js fills their sources, which it finds by name. Bokeh is imported here alone, and only when a picture is made.
 """
@@ -26,7 +26,12 @@ HATCHES = {"FAILED": "x", "TIMEOUT": "/", "CANCELED": "-", "LOST": "x"}
 #: Colours of the marks, by kind
 MARKS = {"size": "#0072b2", "drain": "#d55e00", "undrain": "#009e73", "lead": "#cc79a7"}
 #: The least pixels of the plots
-NODES_PIXELS, QUEUE_PIXELS = 200, 220
+NODES_PIXELS, USE_PIXELS, QUEUE_PIXELS = 200, 130, 220
+#: What is used over time, with what is there for it: the names of both, by columns of the source `use`
+USES = {
+    "cores": {"cores": "cores kept busy", "reserved": "cores of its jobs"},
+    "memory": {"memory": "memory, GiB", "limit": "limit, GiB"},
+}
 #: The edges of a bar, each in a column of its name
 EDGES = {name: name for name in ("left", "right", "bottom", "top")}
 BAR_FIELDS = (*EDGES, "color", "id", "name", "status", "cores", "code", "node", "user")
@@ -59,8 +64,8 @@ def plots() -> dict[str, Any]:
     from bokeh.layouts import column  # noqa: PLC0415
 
     nodes = _nodes()
-    queue = _queue(nodes.x_range)
-    item: dict[str, Any] = json_item(column(nodes, queue, sizing_mode="stretch_width"))  # type: ignore[assignment]
+    uses = [_use(name, nodes.x_range) for name in USES]
+    item: dict[str, Any] = json_item(column(nodes, *uses, _queue(nodes.x_range), sizing_mode="stretch_width"))  # type: ignore[assignment]
     return item
 
 
@@ -135,6 +140,30 @@ def _nodes() -> Any:
     return plot
 
 
+def _use(name: str, x_range: Any) -> Any:
+    from bokeh.models import HoverTool, Range1d  # noqa: PLC0415 - see the top
+
+    plot = _figure(f"use of {name}", USE_PIXELS, x_range=x_range, y_range=Range1d(start=0, end=1))
+    source = _source(f"{name} used", "t", *USES[name])
+    (used, what), (there, of) = USES[name].items()
+    line = plot.step(source=source, x="t", y=used, mode="before", legend_label=what, color=MARKS["size"], line_width=2)
+    plot.step(
+        source=source, x="t", y=there, mode="before", legend_label=of, color=COLOURS["FAILED"], line_dash="dashed"
+    )
+    tips = [(text, f"@{column}{{0.[00]}}") for column, text in USES[name].items()]
+    plot.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
+    plot.visible, plot.toolbar_location = False, None
+    return _with_legend(plot)
+
+
+def _with_legend(plot: Any) -> Any:
+    """Return a plot with its legend above it."""
+    plot.legend.orientation = "horizontal"
+    plot.add_layout(plot.legend[0], "above")
+    plot.legend.padding, plot.legend.label_text_font_size = 2, "12px"
+    return plot
+
+
 def _queue(x_range: Any) -> Any:
     from bokeh.models import HoverTool, LinearAxis, Range1d  # noqa: PLC0415 - see the top
 
@@ -168,7 +197,4 @@ def _queue(x_range: Any) -> Any:
         line_dash="dotdash",
         y_range_name="nodes",
     )
-    plot.legend.orientation = "horizontal"
-    plot.add_layout(plot.legend[0], "above")
-    plot.legend.padding, plot.legend.label_text_font_size = 2, "12px"
-    return plot
+    return _with_legend(plot)

@@ -45,10 +45,9 @@ class JobHistory:
             del self._ended[number], self.jobs[number]
         return touched - set(gone), gone
 
-    def ranks(self, number: int) -> list[int]:
-        """Return the ranks on which a job runs."""
-        job = self.jobs[number]
-        return parse_idset(job.get("ranks") or "") if number in self._running else []
+    def running(self) -> dict[int, list[int]]:
+        """Return the ranks of the jobs that run."""
+        return {number: parse_idset(self.jobs[number].get("ranks") or "") for number in self._running}
 
     def lost(self, rows: Iterable[Mapping[str, Any]], now: float) -> list[Row]:
         """Return changes for the active jobs that a full list of jobs lacks."""

@@ -33,6 +33,7 @@ class NodeHistory:
         """Know no node of the MiniCluster NAME."""
         self.name = name
         self.names: dict[int, str] = {}
+        self.cores: dict[int, int] = {}
         self.seen: set[int] = set()  #: ranks that were up, or had jobs
         self.up: set[int] = set()
         self.marks: deque[Mark] = deque(maxlen=MARK_RECORDS)
@@ -50,6 +51,10 @@ class NodeHistory:
     def take_hosts(self, hosts: Iterable[str]) -> None:
         """Take the names of all nodes, as hostlists in the order of their ranks."""
         self._name(range(NAMED_NODES), ",".join(hosts))
+
+    def take_cores(self, cores: Mapping[str, int]) -> None:
+        """Take how many cores nodes have, by the idsets of their ranks."""
+        self.cores.update((rank, count) for ranks, count in cores.items() for rank in parse_idset(ranks))
 
     def _name(self, ranks: Iterable[int], hosts: str) -> None:
         # without a hostlist they are named by their ranks
@@ -111,6 +116,6 @@ def rows(book: NodeHistory, status: Mapping[str, Any], size: int | None) -> list
     ranks = sorted({*book.seen, *reasons, *range(min(size or 0, NAMED_NODES))})
     states = {rank: reasons.get(rank, ("up" if rank in book.up else "not up", "")) for rank in ranks}
     return [
-        {"rank": rank, "name": book.called(rank), "state": state, "reason": why}
+        {"rank": rank, "name": book.called(rank), "state": state, "reason": why, "cores": book.cores.get(rank)}
         for rank, (state, why) in states.items()
     ]

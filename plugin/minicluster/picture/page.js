@@ -4,7 +4,7 @@
 (() => {
   const config = JSON.parse(document.getElementById("config").textContent);
   const by = (id) => document.getElementById(id);
-  const jobs = new Map();
+  const jobs = new Map(), uses = new Map();
   let samples = [], told = {nodes: [], marks: [], sizes: [], rows: [], now: 0}, skew = 0, heard = false;
   let sort = {key: "submit", down: true}, chosen = "", plots = null, setting = false, due = false, last = 0;
   const ROW = 27, PAUSE = 500, HATCHED = 200, ACTIVE = ["PENDING", "RUNNING"];
@@ -34,7 +34,11 @@
   // what is told ------------------------------------------------------------------------------------------------
 
   function apply(data) {
-    if (data.all) jobs.clear();
+    if (data.all) { jobs.clear(); uses.clear(); }
+    for (const [name, {keep, points}] of Object.entries(data.use || {})) {
+      if (points.length) uses.set(name, [...(uses.get(name) || []).slice(0, keep), ...points]);
+      else uses.delete(name);
+    }
     if (data.all || data.newSamples) samples = [];
     for (const job of data.jobs) jobs.set(job.number, job);
     for (const number of data.gone || []) jobs.delete(number);
@@ -102,12 +106,15 @@
     for (const job of jobs.values()) {
       if (!job.run || !job.ranks) continue;
       let open = null;
-      ranks(job.ranks).forEach((rank, n) => {
+      const all = ranks(job.ranks);
+      all.forEach((rank, n) => {
         const node = place.get(rank);
         if (!node) return;
-        const height = 0.84 / node.lanes, top = node.y - 0.42 + (job.lanes[n] || 0) * height;
+        // a job that has all cores of a node has all lanes
+        const lanes = node.cores && job.cores >= node.cores * all.length ? 1 : node.lanes;
+        const height = 0.84 / lanes, top = node.y - 0.42 + (lanes === 1 ? 0 : job.lanes[n] || 0) * height;
         // a job on neighbours has one bar
-        if (open && node.lanes === 1 && open.y === node.y - 1 && open.lanes === 1) {
+        if (open && lanes === 1 && open.y === node.y - 1 && open.lanes === 1) {
           open.row[2] = top + height;
           open.y = node.y;
           return;
@@ -116,7 +123,7 @@
           job.id, job.name.slice(0, 200), job.status, job.cores,
           job.code === null ? "-" : job.code, job.nodes.slice(0, 200), attributes(job).slice(0, 300)];
         found.push(row);
-        open = {row, y: node.y, lanes: node.lanes};
+        open = {row, y: node.y, lanes};
       });
     }
     return found;
@@ -124,7 +131,7 @@
 
   function drawPlots() {
     const nodes = told.nodes, colour = colours();
-    const place = new Map(nodes.map((node, y) => [node.rank, {y, lanes: node.lanes}]));
+    const place = new Map(nodes.map((node, y) => [node.rank, {y, lanes: node.lanes, cores: node.cores}]));
     const rows = bars(place, colour);
     fill("bars", config.bars, rows);
     const wrong = rows.filter((row) => config.hatches[row[7]]).slice(-HATCHED);
@@ -144,22 +151,46 @@
     const sizes = lastSize ? [...told.sizes, [Math.max(end, lastSize[0]), lastSize[1]]] : [];
     fill("sizes", ["t", "size"], sizes.map(([t, size]) => [t * 1000, size]));
     ranges(nodes, curve, sizes, bottom, above);
+    drawUse();
     document.body.dataset.bars = rows.length;
     document.body.dataset.marks = marks.length;
     drawLegend();
+  }
+
+  // what the nodes, one of them, or the chosen job use: the nodes of jobs that ran while somebody looked
+  function drawUse() {
+    const job = chosen && uses.has(`job ${chosen}`) ? [[`job ${chosen}`, `job ${jobs.get(chosen).id}`]] : [];
+    const nodes = told.nodes.map((node) => [`node ${node.rank}`, node.name]).filter(([name]) => uses.has(name));
+    const options = [["all", "all nodes"], ...job, ...nodes], select = by("use"), kept = select.value;
+    if (options.join() !== [...select.options].map((option) => [option.value, option.text]).join()) {
+      select.replaceChildren(...options.map(([name, text]) => new Option(text, name)));
+      select.value = options.some(([name]) => name === kept) ? kept : "all";
+    }
+    const points = uses.get(select.value) || [];
+    by("of").hidden = uses.size === 0;
+    fill("cores used", ["t", "cores", "reserved"], points.map((point) => [point[0] * 1000, point[1], point[3]]));
+    fill("memory used", ["t", "memory", "limit"], points.map((point) => [point[0] * 1000, point[2] / 1024, point[4] / 1024 || NaN]));
+    const most = [points.flatMap((point) => [point[1], point[3]]), points.flatMap((point) => [point[2] / 1024, point[4] / 1024])];
+    plots.uses.forEach((plot, n) => {
+      if (plot.visible !== uses.size > 0) plot.visible = uses.size > 0;
+      plot.y_range.setv({start: 0, end: 1.1 * most[n].reduce((a, b) => Math.max(a, b), 0.01)});
+    });
+    document.body.dataset.uses = points.length;
   }
 
   // a narrow page has as many times as don't overlap, the legend in columns, and no tools
   function fit() {
     const width = document.body.clientWidth, isNarrow = width < 700;
     const ticks = Math.min(12, Math.max(2, Math.floor((width - (isNarrow ? 180 : 260)) / 100)));
-    for (const plot of [plots.nodes, plots.queue]) {
+    for (const plot of plots.all) {
       const ticker = plot.below[0].ticker;
       if (ticker.desired_num_ticks !== ticks) ticker.desired_num_ticks = ticks;
-      if ((plot.toolbar_location === null) !== isNarrow) plot.toolbar_location = isNarrow ? null : "right";
+      if (!plots.uses.includes(plot) && (plot.toolbar_location === null) !== isNarrow) plot.toolbar_location = isNarrow ? null : "right";
     }
-    const legend = plots.queue.above.find((part) => "ncols" in part), columns = isNarrow ? 2 : "auto";
-    if (legend && legend.ncols !== columns) legend.ncols = columns;
+    for (const plot of plots.all) {
+      const legend = plot.above.find((part) => "ncols" in part), columns = isNarrow ? 2 : "auto";
+      if (legend && legend.ncols !== columns) legend.ncols = columns;
+    }
   }
 
   function ranges(nodes, curve, sizes, bottom, top) {
@@ -172,7 +203,7 @@
     const left = 24 + 7 * names.reduce((a, b) => Math.max(a, b.length), 10);
     const blank = Array.from({length: Math.ceil(-2 * top)}, (_, n) => [-1 - n, " "]);
     above.left[0].major_label_overrides = new Map([...names.map((name, y) => [y, name]), ...blank]);
-    for (const plot of [above, below]) if (plot.min_border_left !== left) plot.min_border_left = left;
+    for (const plot of plots.all) if (plot.min_border_left !== left) plot.min_border_left = left;
     const height = Math.min(900, Math.max(config.height, 80 + 24 * nodes.length));
     if (above.height !== height) above.height = height;
     below.y_range.setv({start: 0, end: most(curve.flatMap((row) => [row[1], row[2], row[3]]), 1)});
@@ -200,7 +231,7 @@
 
   function dress() {
     const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
-    for (const plot of [plots.nodes, plots.queue]) {
+    for (const plot of plots.all) {
       plot.setv({background_fill_color: of("--ground"), border_fill_color: of("--ground"), outline_line_color: of("--line")});
       for (const part of [...plot.left, ...plot.right, ...plot.below, ...plot.above, ...plot.center]) {
         if ("major_label_text_color" in part) part.setv({major_label_text_color: of("--text"), axis_label_text_color: of("--text"),
@@ -308,6 +339,7 @@
     if (!job) return;
     chosen = number;
     by("detail").hidden = false;
+    if (!matchMedia("(min-width: 901px)").matches) by("detail").scrollIntoView();
     by("which").textContent = `${job.id} ${job.name}`;
     const record = {state: job.status, "exit code": job.code, exception: job.exception, nodes: job.nodes, cores: job.cores,
       tasks: job.tasks, submitted: day(job.submit), start: day(job.run), end: day(job.end), used: job.used,
@@ -318,7 +350,9 @@
       return line;
     }));
     lines(job);
-    drawTable();
+    by("use").append(new Option("", `job ${number}`));
+    by("use").value = `job ${number}`;
+    draw();
     by("answer").replaceChildren();
     if (!config.live) return;
     by("answer").append(make("p", "asking the lead …"));
@@ -364,13 +398,14 @@
     heads();
     for (const id of ["controls", "filters"]) by(id).onsubmit = (event) => event.preventDefault();
     for (const id of ["search", "only"]) by(id).oninput = drawTable;
-    for (const id of ["colour", "span"]) by(id).oninput = draw;
+    for (const id of ["colour", "span", "use"]) by(id).oninput = draw;
     by("list").onscroll = drawTable;
-    by("close").onclick = () => { chosen = ""; by("detail").hidden = true; drawTable(); };
+    by("close").onclick = () => { chosen = ""; by("detail").hidden = true; draw(); };
     document.onkeydown = (event) => { if (event.key === "Escape") by("close").onclick(); };
     const [view] = [await Bokeh.embed.embed_item(config.plots, "plots")].flat();
     const root = Bokeh.documents.at(-1);
-    plots = {nodes: root.get_model_by_name("nodes"), queue: root.get_model_by_name("queue"),
+    const all = ["nodes", "use of cores", "use of memory", "queue"].map((name) => root.get_model_by_name(name));
+    plots = {nodes: all[0], uses: all.slice(1, 3), queue: all[3], all,
       source: (name) => root.get_model_by_name(name), view};
     plots.nodes.x_range.change.connect(() => { if (!setting) by("span").value = "-1"; });
     dress();

@@ -15,6 +15,7 @@ from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, th
 from minicluster.picture.curves import cores_of as cores
 from minicluster.picture.job_history import PICTURE_JOBS, JobHistory, shown, status_of
 from minicluster.picture.node_history import Mark, NodeHistory
+from minicluster.picture.use_history import UseHistory
 from minicluster.status.reported import TIMES
 from minicluster.status.table import Row, duration, rows_of
 
@@ -31,6 +32,7 @@ class Timeline:
     def __init__(self, name: str, most: int = PICTURE_JOBS) -> None:
         self.name = name
         self.jobs, self.nodes = JobHistory(most), NodeHistory(name)
+        self.use = UseHistory()
         self.samples: list[Sample] = []
         self.status: Mapping[str, Any] = {}  #: the document of `minicluster status`
         self.trouble = ""  #: why it is not known how it is now
@@ -65,13 +67,22 @@ class Timeline:
         self._gone += gone
         self._is_changed = True
 
-    def take_nodes(self, events: Sequence[Mapping[str, Any]], hosts: Sequence[str] = ()) -> None:
-        """Take events of nodes, and the names of all."""
+    def take_nodes(
+        self, events: Sequence[Mapping[str, Any]], hosts: Sequence[str] = (), cores: Mapping[str, int] | None = None
+    ) -> None:
+        """Take events of nodes, and the names and the cores of all."""
         if hosts:
             self.nodes.take_hosts(hosts)
+            self.nodes.take_cores(cores or {})
         last = self.samples[-1].t if self.samples else math.inf
         if self.nodes.take(events) and min(event["t"] for event in events) < last:
             self._begin_curve()
+        self._is_changed = True
+
+    def take_use(self, told: Mapping[str, Mapping[str, Any]], now: float) -> None:
+        """Take what jobs use now, as the nodes of those that run tell it."""
+        rows = {number: self.jobs.jobs[number] for number in self.jobs.running()}
+        self.use.take(told, rows, self.nodes.up, now)
         self._is_changed = True
 
     def take_size(self, size: int, now: float, scaled: Iterable[tuple[float, str]] = ()) -> None:
@@ -140,7 +151,12 @@ class Timeline:
     def snapshot(self, now: float) -> Data:
         """Return all that is shown, as JSON has it."""
         now = self.clock(now)
-        data = {"jobs": [shown(job) for job in self.jobs.jobs.values()], "samples": self.samples, "all": True}
+        data = {
+            "jobs": [shown(job) for job in self.jobs.jobs.values()],
+            "samples": self.samples,
+            "use": self.use.all(),
+            "all": True,
+        }
         return data | self._whole(now)
 
     def changes(self, now: float) -> Data | None:
@@ -151,6 +167,7 @@ class Timeline:
             return None
         jobs = [shown(self.jobs.jobs[number]) for number in sorted(self._touched)]
         data = {"jobs": jobs, "gone": [str(number) for number in self._gone], "samples": self.samples[self._sampled :]}
+        data["use"] = self.use.changes()
         if not self._sampled:
             data["newSamples"] = True
         self._touched, self._gone, self._sampled, self._is_changed = set(), [], len(self.samples), False

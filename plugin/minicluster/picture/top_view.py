@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
@@ -130,9 +131,8 @@ def _curves(timeline: Timeline, width: int, now: float) -> Iterator[Text]:
 def _nodes(timeline: Timeline, most: int) -> Iterator[Text]:
     rows = node_history.rows(timeline.nodes, timeline.status, timeline.size)
     busy: dict[int, int] = {}
-    for number in timeline.jobs.active:
-        for rank in timeline.jobs.ranks(number):
-            busy[rank] = busy.get(rank, 0) + 1
+    for rank in chain(*timeline.jobs.running().values()):
+        busy[rank] = busy.get(rank, 0) + 1
     yield _line(("nodes", "bold"), f"  {len(rows)}: the last {CURVE_SECONDS // 60} minutes are above")
     # those that are not well come first
     for row in sorted(rows, key=lambda row: row["state"] == "up")[:most]:

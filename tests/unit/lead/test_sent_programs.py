@@ -31,7 +31,10 @@ from minicluster.pod import without_comments
         ("mine", ["history", "output_events", "begun", "saved", "offers", "state", "job_record", "copies"]),
         (
             "observe",
-            ["history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"],
+            [
+                *("history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"),
+                "used_now",
+            ],
         ),
         ("printed", ["history", "output_events", "output_files"]),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports

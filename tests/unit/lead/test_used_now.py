@@ -13,7 +13,7 @@ from minicluster.lead.program import SENT
 
 #: A job on two nodes, whose R is known
 JOB = {"id": 7, "ranks": "1-2", "nodelist": "mc-[1-2]", "annotations": {}}
-NODE = dict.fromkeys(("memory_peak", "memory_limit", "cpu_seconds", "cores", "read", "written"))
+NODE = dict.fromkeys(("memory_peak", "memory_limit", "cpu_seconds", "cores", "threads", "read", "written"))
 
 
 LEAD = FakeFlux({}, set())
@@ -30,6 +30,11 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
     yield used_now
     del sys.modules["used_now"]
+
+
+def line(told: Any) -> str:
+    """Return what a node's guard has written of the job, and of another one."""
+    return json.dumps({"time": 1.0, "jobs": {"7": told, "8": {"cpu_seconds": 99.0}}})
 
 
 @pytest.mark.parametrize(
@@ -51,13 +56,12 @@ def test_the_nodes_of_a_job_say_what_it_has_used(
 
     def run(words: list[str], **_: object) -> SimpleNamespace:
         asked.append(words)
-        return SimpleNamespace(stdout="".join(f"{rank}: {json.dumps(told)}\n" for rank, told in said.items()) + "x\n")
+        return SimpleNamespace(stdout="".join(f"{rank}: {line(told)}\n" for rank, told in said.items()) + "x\n")
 
     monkeypatch.setattr(program.subprocess, "run", run)
     used = program.used_now(LEAD, JOB)
     assert used["nodes"] == {"mc-1": {**NODE, **first}, "mc-2": {**NODE, **second}}
-    flux = "/mc/bin/flux"
-    assert asked == [[flux, "exec", "-q", "--label-io", "-r", "1-2", flux, "python", "/mc/minicluster/job_now.py", "7"]]
+    assert asked == [["/mc/bin/flux", "exec", "-q", "--label-io", "-r", "1-2", "cat", "/mc/config/run/usage/now"]]
 
 
 def test_where_nobody_answers_in_time_nothing_is_known(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,5 +72,5 @@ def test_where_nobody_answers_in_time_nothing_is_known(program: Any, monkeypatch
     assert program.used_now(LEAD, JOB) is None
     # a job with many nodes is not asked, nor one without any
     monkeypatch.setattr(program.subprocess, "run", lambda *_, **__: pytest.fail("they are asked"))
-    assert program.used_now(LEAD, {**JOB, "ranks": "0-64"}) is None
+    assert program.used_now(LEAD, {**JOB, "ranks": "0-256"}) is None
     assert program.used_now(LEAD, {**JOB, "ranks": ""}) is None

@@ -164,6 +164,43 @@ def test_a_click_shows_the_job_its_command_and_its_output(filled: tuple[Page, An
     assert page.title() == "mini · minicluster"
 
 
+def test_what_jobs_use_is_drawn_and_a_panel_covers_no_plot(filled: tuple[Page, Any]) -> None:
+    page, talk = filled
+    runs = {"state": "RUN", "t_run": START, "ranks": "0-1", "nodes": "mini-[0-1]", "ncores": 4}
+    talk.say(nodes=[], hosts=["mini-[0-3]"], cores={"0-3": 2})
+    talk.say(jobs=[{"number": 3, **runs}])
+    for t in (10, 20):
+        use = {"cpu_seconds": 1.5 * t, "memory": t << 30, "memory_limit": 32 << 30}
+        talk.say(use={rank: {"time": START + t, "jobs": {"3": use}} for rank in "01"}, now=START + t)
+    wait(page, bars=3, uses=2)
+    page.locator("#use option", has_text="mini-1").wait_for(state="attached")
+    page.locator("tr[data-id=f3]").click()
+    assert page.locator("#use option:checked").inner_text() == "job f3"
+    assert page.evaluate(
+        """["cores used", "memory used"].map((name) => {
+        const {t, ...columns} = Bokeh.documents.at(-1).get_model_by_name(name).data;
+        return columns; })"""
+    ) == [{"cores": [3.0, 3.0], "reserved": [4, 4]}, {"memory": [20, 40], "limit": [64, 64]}]
+    # a job that has all cores of its nodes fills their lanes, also where others had parts of them
+    heights = page.evaluate(
+        """(() => { const {id, top, bottom} = Bokeh.documents.at(-1).get_model_by_name("bars").data;
+        return id.flatMap((one, n) => one === "f3" ? [bottom[n] - top[n]] : []); })()"""
+    )
+    assert [round(height, 2) for height in heights] == [1.84]
+    page.wait_for_function(
+        "document.querySelector('#plots').getBoundingClientRect().right <= "
+        "document.querySelector('#detail').getBoundingClientRect().left"
+    )
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.wait_for_function(
+        "document.querySelector('#plots').getBoundingClientRect().bottom <= "
+        "document.querySelector('#detail').getBoundingClientRect().top"
+    )
+    page.keyboard.press("Escape")
+    page.locator("#use option:checked", has_text="all nodes").wait_for(state="attached")
+    assert not overflows(page)
+
+
 def test_the_pointer_on_a_bar_shows_the_job(filled: tuple[Page, Any]) -> None:
     page, _ = filled
     where = page.evaluate(
@@ -272,7 +309,7 @@ def test_a_file_needs_no_network(  # noqa: PLR0917 - one for each part
     page.on("request", lambda request: requests.append(request.url))
     page.goto(path.as_uri())
     page.locator("body[data-bars]").wait_for()
-    assert shown(page) == {"bars": str(count), "rows": str(count), "marks": "0"}
+    assert shown(page) == {"bars": str(count), "rows": str(count), "marks": "0", "uses": "0"}
     assert [each for each in requests if not each.startswith(("file:", "data:", "blob:"))] == []
     assert (overflows(page), page.title()) == (False, "mini · minicluster")
     assert page.locator("#none").is_visible() == (count == 0)

@@ -8,6 +8,7 @@ from minicluster.picture.curves import Sample, curve, steps_of, thinned
 from minicluster.picture.feed import Reader
 from minicluster.picture.job_history import Lanes, result_of
 from minicluster.picture.timeline import Timeline
+from minicluster.picture.use_history import USE_JOBS, USE_RECORDS
 from picture_lead import START, job, past
 from status_samples import IDLE, show
 
@@ -63,6 +64,62 @@ def test_times_are_by_the_clock_of_the_lead_and_the_figures_have_theirs() -> Non
     assert shown["now"] == START + 10
     assert ["Figures", "of 12:00:00 UTC", ""] in [[*row] for row in shown["rows"]]
     assert [row[1] for row in shown["rows"] if row[0] == "Oldest"] == ["job f1 (work) for 11s"]
+
+
+def told_use(rank: int, t: float, **cpu_of: float) -> dict[str, Any]:
+    """Return what a node tells that its jobs use: 3 GiB each, of 8."""
+    memory = {"memory": 3 << 30, "memory_limit": 8 << 30}
+    return {str(rank): {"time": t, "jobs": {name[1:]: {"cpu_seconds": cpu, **memory} for name, cpu in cpu_of.items()}}}
+
+
+def test_what_jobs_use_is_told_by_node_and_by_job_beside_what_they_have() -> None:
+    timeline = Timeline("mini")
+    runs = {"state": "RUN", "result": None, "t_cleanup": None, "t_inactive": None}
+    timeline.take_past([job(1, **runs), job(2, **runs, ranks="1", ncores=1)], START)
+    timeline.take_nodes([{"t": START, "event": "online", "ranks": "0-1"}], ["mini-[0-1]"], {"0-1": 4})
+    timeline.take_use({**told_use(0, START + 10, _1=15.0), **told_use(1, START + 10, _1=5.0, _2=1.0)}, START + 10)
+    use = timeline.snapshot(START + 10)["use"]
+    assert {name: series["points"] for name, series in use.items()} == {
+        "all": [(START + 10, 2.1, 9216, 5.0, 16384)],
+        "node 0": [(START + 10, 1.5, 3072, 2.0, 8192)],
+        "node 1": [(START + 10, 0.6, 6144, 3.0, 8192)],
+        "job 1": [(START + 10, 2.0, 6144, 4.0, 16384)],
+        "job 2": [(START + 10, 0.1, 3072, 1.0, 8192)],
+    }
+    assert [node["cores"] for node in timeline.snapshot(START)["nodes"][:2]] == [4, 4]
+    timeline.changes(START + 10)
+    # a node that has not looked again says what is known, one whose file is broken nothing
+    broken = {"1": {"time": "x", "jobs": {"1": {"cpu_seconds": float("nan")}}}, "x": {}}
+    timeline.take_use({**told_use(0, START + 10, _1=15.0), **broken}, START + 15)
+    timeline.take_jobs([job(1), job(2, ranks="1")])
+    timeline.take_use({}, START + 20)
+    changes = timeline.changes(START + 20)
+    assert changes
+    assert changes["use"]["node 0"] == {
+        "keep": 1,
+        "points": [(START + 15, 1.5, 3072, 2.0, 8192), (START + 20, 0.0, 0, 0, 8192)],
+    }
+    assert changes["use"]["job 1"] == {"keep": 1, "points": [(START + 15, 2.0, 6144, 4.0, 16384)]}
+    # what stays the same takes no room
+    for t in range(25, 50, 5):
+        timeline.take_use({}, START + t)
+    last = {"keep": 3, "points": [(START + 45, 0.0, 0, 0, 8192)]}
+    assert timeline.use.changes()["node 0"] == last
+
+
+def test_use_is_kept_of_so_many_jobs_and_its_past_is_coarser() -> None:
+    timeline = Timeline("mini")
+    for number in range(1, USE_JOBS + 3):
+        runs = job(number, state="RUN", result=None, t_cleanup=None, t_inactive=None, ranks="0")
+        timeline.take_past([runs], START)
+        timeline.take_use(told_use(0, START + number, **{f"_{number}": number % 7}), START + number)
+        timeline.take_jobs([job(number, ranks="0")])
+    use = timeline.use.changes()
+    assert (len(use), use["job 1"]) == (USE_JOBS + 2 + 2, {"keep": 0, "points": []})
+    points = timeline.use.series["node 0"]
+    assert USE_RECORDS / 2 < len(points) <= USE_RECORDS
+    assert [point.t for point in points] == sorted({point.t for point in points})
+    assert (points[-1].t, use["node 0"]["keep"]) == (START + USE_JOBS + 2, 0)
 
 
 def test_an_undrain_of_a_node_that_is_gone_is_no_news() -> None:

@@ -13,9 +13,10 @@ from typing import Any
 import idle_jobs
 import pytest
 from fake_flux import FakeFlux, modules, resource_set
-from idle_jobs import IdleJobs, IdleLimits, cpu_seconds
+from idle_jobs import IdleJobs, IdleLimits
 from job_notes import Run
 from node_state import FluxNode
+from processes import children, cpu_seconds, stats, threads
 
 JOB = 71462551552
 WHY = "kept less than 0.05 of its 4 cores busy for 30 min (flux.idleJobs)"
@@ -85,7 +86,7 @@ def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
         for name, module in modules(lead).items():
             monkeypatch.setitem(sys.modules, name, module)
         monkeypatch.setenv("FLUX_URI", "")
-        monkeypatch.setattr(idle_jobs, "children", dict)
+        monkeypatch.setattr(idle_jobs, "children", lambda _: {})
         (tmp_path / "local-0").touch()
         return Cluster(lead, monkeypatch, tmp_path, **more)
 
@@ -142,8 +143,10 @@ def test_the_time_of_processes_is_that_of_their_ended_children_too() -> None:
     assert process.stdout.readline() == b"\n"
     before = time.process_time()
     try:
-        assert 0.15 < cpu_seconds([process.pid, 1 << 30]) < 2.0
-        assert cpu_seconds([os.getpid()]) >= before - 0.1
+        of = stats()
+        assert 0.15 < cpu_seconds([of[process.pid]]) < 2.0
+        assert cpu_seconds([of[os.getpid()]]) >= before - 0.1
+        assert (threads([of[process.pid]]), process.pid in children(of)[os.getpid()]) == (1, True)
     finally:
         os.killpg(process.pid, 9)
         process.communicate()

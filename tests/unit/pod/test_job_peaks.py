@@ -1,5 +1,6 @@
 """The most memory that jobs have taken on a node, by looks at processes of which each takes what is known."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -21,13 +22,19 @@ class Node:
         self.processes: dict[int, dict[int, Process]] = {}  #: by the shell
         self.together: list[int] = []  #: what is told of processes that share memory
         self.begun = 0.0
-        tree = lambda: {shell: [*below] for shell, below in self.processes.items()}  # noqa: E731
+        tree = lambda _: {shell: [*below] for shell, below in self.processes.items()}  # noqa: E731
         monkeypatch.setattr(job_peaks, "children", tree)
+        monkeypatch.setattr(job_peaks, "stats", self.stats)
         monkeypatch.setattr(job_peaks, "memory_of_process", lambda pid: self.all().get(pid))
         monkeypatch.setattr(job_peaks, "taken", lambda *_: self.together.pop(0))
         monkeypatch.setattr(job_peaks, "FIRST_LOOK_SECONDS", 0.0)
         self.peaks = Peaks(folder / "usage", 8 << 30)
         self.folder = folder / "usage"
+
+    def stats(self) -> dict[int, bytes]:
+        """Return what the kernel tells of all: 1.5 s of a CPU for each, and one thread, or three."""
+        line = "S 1 {0} {0} 0 0 0 0 0 0 0 100 50 0 0 20 0 {1} 0 0"
+        return {pid: line.format(pid, 3 if pid == 12 else 1).encode() for pid in (*self.processes, *self.all())}
 
     def all(self) -> dict[int, Process]:
         return {pid: process for below in self.processes.values() for pid, process in below.items()}
@@ -40,7 +47,13 @@ class Node:
         self.peaks.next_look = 0.0
         self.peaks.look(SimpleNamespace(notes=notes, shared=lambda _: ({}, 0)))  # type: ignore[arg-type]
         texts = {file.name: file.read_text() for file in self.folder.iterdir() if file.is_file()}
-        return {int(name) - JOB: int(text.removesuffix(f" {8 << 30}\n")) for name, text in texts.items()}
+        texts.pop("now", None)
+        return {int(name) - JOB: int(text.partition(f" {8 << 30} ")[0]) for name, text in texts.items()}
+
+    def now(self, shell: int) -> dict[str, float]:
+        """Return what the guard says that a job uses now."""
+        told: dict[str, float] = json.loads((self.folder / "now").read_text())["jobs"][str(JOB + shell)]
+        return told
 
 
 @pytest.fixture
@@ -60,6 +73,17 @@ def test_the_peak_of_a_process_counts_also_from_between_two_looks(node: Node) ->
     # a shell that was killed has left its job's file
     del node.processes[1]
     assert node.look() == {2: 5 * MIB}
+
+
+def test_what_a_job_uses_now_is_in_a_file_and_its_most_threads_are_beside_its_peak(node: Node) -> None:
+    node.processes = {1: {10: Process(90 * MIB, 20 * MIB), 12: Process(10 * MIB, 5 * MIB)}}
+    node.look()
+    always = {"memory_peak": 90 * MIB, "memory_limit": 8 << 30, "threads": 4}
+    assert node.now(1) == {"memory": 25 * MIB, "cpu_seconds": 4.5, **always}
+    node.processes[1] = {10: Process(90 * MIB, 30 * MIB)}
+    node.look()
+    assert node.now(1) == {"memory": 30 * MIB, "cpu_seconds": 3.0, **always}
+    assert (node.folder / str(JOB + 1)).read_text() == f"{90 * MIB} {8 << 30} 4\n"
 
 
 def test_what_processes_take_together_is_measured_only_when_it_may_be_more(node: Node) -> None:

@@ -82,7 +82,15 @@ def test_a_job_is_described_by_the_answer_of_flux(job: dict[str, Any], expected:
     assert found == {"id": "f8", "number": 7, "name": "", **NOTHING, "user": {"a": 1}, **expected}
 
 
-ALL = {"memory_peak": 5 << 20, "memory_limit": 1 << 30, "cpu_seconds": 1.26, "cores": 2, "read": 7, "written": 8}
+ALL = {
+    "memory_peak": 5 << 20,
+    "memory_limit": 1 << 30,
+    "cpu_seconds": 1.26,
+    "cores": 2,
+    "threads": 3,
+    "read": 7,
+    "written": 8,
+}
 UNKNOWN = dict.fromkeys(ALL)
 
 

@@ -2,9 +2,9 @@
 
 Writes JSON objects, each on a line: ``ready`` with Flux's version; the ``jobs`` that there are, of those that have
 ended the last MOST; their changes, also as ``jobs``; ``nodes``, the events of nodes; ``status``, which is what
-`minicluster status` asks for; ``past`` when all of the past was told; and signs of life. A job is a record of
-job_record.py, or the part of it that has changed, with its ``number``. It also has ``ncores``, and ``command`` as far
-as Flux told it.
+`minicluster status` asks for; ``use``, what jobs use on each rank; ``past`` when all of the past was told; and signs of
+life. A job is a record of job_record.py, or the part of it that has changed, with its ``number``. It also has
+``ncores``, and ``command`` as far as Flux told it.
 
 It sleeps until Flux's journals have something. What costs more, the status, is at most a part of a core. Sent with the
 modules that it imports; ends with its standard input, or with ``once`` after the past. Runs with the view's Python,
@@ -21,15 +21,15 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
-from typing import Any, Iterator, Mapping
+from typing import Any, Mapping
 
 import flux
 from flux import constants
 from flux.job import JobID
-from history import History, folder
 from job_record import USAGE_ATTRIBUTES, usage
-from observed import ATTRIBUTES, NODE_RECORDS, change_of, described, earlier_nodes, hosts_of, of_nodes, placed, told
+from observed import NODE_RECORDS, change_of, cores_of, described, earlier_nodes, hosts_of, of_nodes, past, placed
 from replies import Replies
+from used_now import UseLooks
 from waiting import grouped, queue_problem, reasons, settings
 
 #: Events of a job that tell how it goes (RFC 21); the others would wake the program as often again
@@ -47,32 +47,11 @@ STATUS_SECONDS, OLD_STATUS_SECONDS = 2.0, 60.0
 STATUS_PAUSE_FACTOR = 500
 
 
-def past(handle: Any, most: int) -> Iterator[dict[str, Any]]:
-    """Yield the records of the last jobs that have ended, then of the others. Raises OSError."""
-    from state import jobs
-
-    # in this order: a job that ends between the requests is in both
-    active, inactive = (jobs(handle, state, ATTRIBUTES) for state in ("active", "inactive"))
-    listed = {job["id"] for job in inactive}
-    count, users = 0, {}
-    for number, text in History(folder()):
-        if number in listed:
-            # a look-up of its attributes costs more
-            users[number] = json.loads(text).get("user")
-        else:
-            count += 1
-    older = (json.loads(text) for number, text in History(folder()) if number not in listed)
-    yield from itertools.islice(older, max(0, count + len(listed) - most), None)
-    ended = sorted(inactive, key=lambda job: float(job["t_inactive"]))[-most:]
-    for job in ended + [job for job in active if job["id"] not in listed]:
-        yield told(job, users.get(job["id"]))
-
-
 class Observer:
     """Tells what changes."""
 
     def __init__(self, handle: Any, reply: Replies) -> None:
-        self.handle, self.reply = handle, reply
+        self.handle, self.reply, self.uses = handle, reply, UseLooks(handle, reply)
         self.changes: dict[int, dict[str, Any]] = {}
         self.is_changed, self.next_look = True, 0.0
         self.nodes: tuple[str, Mapping[str, str]] | None = None
@@ -88,6 +67,7 @@ class Observer:
         records = past(self.handle, most)
         while part := list(itertools.islice(records, REPLY_JOBS)):
             self.reply(jobs=part)
+            self.uses.see(part)
         self.look()
         self.reply(past=True)
 
@@ -144,7 +124,7 @@ class Observer:
         ]
         hosts = hosts_of(answer.get("R"))
         if events or hosts:
-            self.reply(nodes=events, **({"hosts": hosts} if hosts else {}))
+            self.reply(nodes=events, **({"hosts": hosts, "cores": cores_of(answer["R"])} if hosts else {}))
 
     def _wake(self) -> None:
         self.is_changed = True
@@ -170,9 +150,11 @@ class Observer:
         changes, self.changes = self.changes, {}
         if changes:
             self.reply(jobs=[*changes.values()])
+            self.uses.see(changes.values())
 
     def look_again(self, *_: Any) -> None:
-        """Tell the status, if it may have changed and it is time."""
+        """Tell the use of jobs, and the status if it may have changed, when it is time."""
+        self.uses.look()
         now = time.monotonic()
         if now >= self.next_look and (self.is_changed or now >= self.next_look + OLD_STATUS_SECONDS):
             self.look()

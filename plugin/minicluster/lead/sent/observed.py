@@ -8,13 +8,14 @@ from __future__ import annotations
 import base64
 import json
 import os
-from typing import Any, Mapping
+from itertools import islice
+from typing import Any, Iterator, Mapping
 
 from flux.job import JobID
+from history import History, folder
 from job_record import PROGRESS_KEY, REPORT_ATTRIBUTES, progress, record
 from state import exit_code
 
-ATTRIBUTES = REPORT_ATTRIBUTES
 #: The state of a job after an event (RFC 21); what it waits for at first is not told apart
 STATES = {"submit": "SCHED", "alloc": "RUN", "finish": "CLEANUP"}
 #: Characters of a command, and events of nodes, that are told at most
@@ -24,6 +25,27 @@ COMMAND_CHARACTERS, NODE_RECORDS = 400, 2000
 def told(job: Mapping[str, Any], user: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the record of a job that Flux has listed, with the user's attributes."""
     return record(job, JobID(job["id"]).f58plain, user)
+
+
+def past(handle: Any, most: int) -> Iterator[dict[str, Any]]:
+    """Yield the records of the last jobs that have ended, then of the others. Raises OSError."""
+    from state import jobs
+
+    # in this order: a job that ends between the requests is in both
+    active, inactive = (jobs(handle, state, REPORT_ATTRIBUTES) for state in ("active", "inactive"))
+    listed = {job["id"] for job in inactive}
+    count, users = 0, {}
+    for number, text in History(folder()):
+        if number in listed:
+            # a look-up of its attributes costs more
+            users[number] = json.loads(text).get("user")
+        else:
+            count += 1
+    older = (json.loads(text) for number, text in History(folder()) if number not in listed)
+    yield from islice(older, max(0, count + len(listed) - most), None)
+    ended = sorted(inactive, key=lambda job: float(job["t_inactive"]))[-most:]
+    for job in ended + [job for job in active if job["id"] not in listed]:
+        yield told(job, users.get(job["id"]))
 
 
 def described(jobspec: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,6 +104,16 @@ def hosts_of(resources: Mapping[str, Any] | None) -> list[str]:
     """Return the hostlists of a resource set, in the order of its ranks."""
     execution = (resources or {}).get("execution", {})
     return [str(each) for each in execution.get("nodelist") or ()]
+
+
+def cores_of(resources: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many cores nodes have, by the idsets of their ranks."""
+    from state import by_rank, to_idset
+
+    ranks: dict[int, list[int]] = {}
+    for rank, (cores, _) in by_rank(resources).items():
+        ranks.setdefault(cores, []).append(rank)
+    return {to_idset(those): cores for cores, those in ranks.items()}
 
 
 def earlier_nodes(handle: Any) -> list[dict[str, Any]]:

@@ -13,15 +13,37 @@ from typing import Iterable, Mapping
 SMALL_BYTES = 8192
 
 
-def children() -> dict[int, list[int]]:
-    """Return the ids of the children of each process; those that have ended are not there."""
-    by_parent: dict[int, list[int]] = {}
+#: What a second has of the units of proc_pid_stat(5)
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def stats() -> dict[int, bytes]:
+    """Return what the kernel tells of each process, after its name; those that have ended are not there."""
+    all_of = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - the guard does this each second
         with suppress(OSError):
-            state, parent, _ = read(f"/proc/{pid}/stat").rpartition(b")")[2].split(None, 2)
-            if state != b"Z":
-                by_parent.setdefault(int(parent), []).append(int(pid))
+            stat = read(f"/proc/{pid}/stat").rpartition(b") ")[2]
+            if not stat.startswith(b"Z"):
+                all_of[int(pid)] = stat
+    return all_of
+
+
+def children(of: Mapping[int, bytes] | None = None) -> dict[int, list[int]]:
+    """Return the ids of the children of each process."""
+    by_parent: dict[int, list[int]] = {}
+    for pid, stat in (stats() if of is None else of).items():
+        by_parent.setdefault(int(stat.split(None, 2)[1]), []).append(pid)
     return by_parent
+
+
+def cpu_seconds(of: Iterable[bytes]) -> float:
+    """Return the CPU time that processes and their ended children have had, by what `stats` has of them."""
+    return sum(int(ticks) for stat in of for ticks in stat.split(None, 15)[11:15]) / TICKS
+
+
+def threads(of: Iterable[bytes]) -> int:
+    """Return how many threads processes have."""
+    return sum(int(stat.split(None, 18)[17]) for stat in of)
 
 
 def read(path: str) -> bytes:

@@ -25,8 +25,8 @@ USAGE_KEY, RANK_PREFIX = "minicluster_usage", "rank"
 #: The attributes of a job by which `usage` knows it
 USAGE_ATTRIBUTES = ["ranks", "nodelist", "annotations"]
 REPORT_ATTRIBUTES = ["name", "state", "result", "waitstatus", *EXCEPTION, *SAME, *USAGE_ATTRIBUTES]
-#: What is told of each node (usage.lua): bytes, seconds and cores
-USAGE_FIELDS = ("memory_peak", "memory_limit", "cpu_seconds", "cores", "read", "written")
+#: What is told of each node (usage.lua): bytes, seconds, cores, and threads at most
+USAGE_FIELDS = ("memory_peak", "memory_limit", "cpu_seconds", "cores", "threads", "read", "written")
 
 #: Jobspecs that are asked for at once
 BATCH_JOBS = 500

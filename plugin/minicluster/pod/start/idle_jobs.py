@@ -14,15 +14,12 @@ from contextlib import suppress
 from typing import Mapping, NamedTuple
 
 from job_notes import Run
-from node_jobs import PROC
 from node_state import FluxNode
 from node_words import f58, say
-from processes import children, descendants, read
+from processes import children, cpu_seconds, descendants, stats
 
 #: How often a job is looked at in the time for which it may be idle
 IDLE_TIMES = 10
-#: What a second has of the units of proc_pid_stat(5)
-TICKS = os.sysconf("SC_CLK_TCK")
 #: The type of the exception, and the key of the reason in the memo
 IDLE_TYPE, WHY_KEY = "idle", "why"
 #: Of exceptions (RFC 21): one ends the job, the other only tells of it
@@ -65,14 +62,15 @@ class IdleJobs:
         if now < self.next_look:
             return
         self.next_look = now + self.limits.seconds / IDLE_TIMES
-        of = children() if running else {}
+        of = stats() if running else {}
+        tree = children(of)
         shells: dict[int, list[int]] = {}
         for shell, run in running.items():
             shells.setdefault(run.job, []).append(shell)
         self.samples = {job: samples for job, samples in self.samples.items() if job in shells}
         self.told &= shells.keys()
         for job, pids in shells.items():
-            self._see(job, Sample(now, cpu_seconds(descendants(pids, of))))
+            self._see(job, Sample(now, cpu_seconds(of[pid] for pid in descendants(pids, tree) if pid in of)))
 
     def _see(self, job: int, sample: Sample) -> None:
         samples = self.samples.setdefault(job, deque(maxlen=IDLE_TIMES + 1))
@@ -114,12 +112,3 @@ class IdleJobs:
         self.node.end_job(job, why, IDLE_TYPE, SEVERITIES[self.limits.action])
         # Flux lists the exceptions of ended jobs alone
         self.node.note_idle(job, WHY_KEY, why)
-
-
-def cpu_seconds(pids: list[int]) -> float:
-    """Return the CPU time that processes and their ended children have had (proc_pid_stat(5))."""
-    ticks = 0
-    for pid in pids:
-        with suppress(OSError):
-            ticks += sum(map(int, read(f"{PROC}/{pid}/stat").rpartition(b")")[2].split()[11:15]))
-    return ticks / TICKS

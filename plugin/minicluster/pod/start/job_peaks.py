@@ -1,6 +1,7 @@
-"""The most memory that each job of this node has taken, in config/run/usage/JOB: usage.lua tells Flux when it ends.
+"""What the jobs of this node use: config/run/usage/now has it for programs of the lead (used_now.py).
 
-A file has the bytes, and the container's limit, 0 without one. Each look is at the peaks that the kernel keeps for
+The most memory and threads that a job has taken are in config/run/usage/JOB, beside the container's limit, 0 without
+one: usage.lua tells Flux when the job ends. Each look is at the peaks that the kernel keeps for
 processes, so that what comes between two looks counts, too, in jobs of one process. A job that has just begun is looked
 at sooner.
 Runs with the Python of the Flux view, 3.8 or later.
@@ -8,16 +9,17 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Mapping, NamedTuple
 
 from epilog import Epilog
 from node_jobs import JOB_SHELL, PROC, taken
-from processes import children, descendants, read
+from processes import children, cpu_seconds, descendants, read, stats, threads
 
 #: Seconds between a job's begin and the first look at it, and between two looks at most
 FIRST_LOOK_SECONDS, PEAK_SECONDS = 0.05, 0.5
@@ -30,6 +32,8 @@ PEAK_FACTOR, YOUNG_FACTOR = 1000, 50
 NOTED_PART = 0.01
 #: A FIFO to which usage.lua writes
 BEGUN_NAME = "begun"
+#: What the jobs use now
+NOW_NAME = "now"
 
 
 class Process(NamedTuple):
@@ -51,7 +55,8 @@ class Peaks:
         # for both, it never comes to an end
         self.begun = os.open(folder / BEGUN_NAME, os.O_RDWR | os.O_NONBLOCK)
         self.peaks: dict[int, int] = {}  #: by job
-        self.noted: dict[int, int] = {}
+        self.most_threads: dict[int, int] = {}
+        self.noted: dict[int, tuple[int, int]] = {}
         self.sums: dict[int, int] = {}  #: what a job's processes took, each for itself, when shares were measured
         #: When the next look is due, and when it may be because a job has begun
         self.next_look = self.next_young = 0.0
@@ -63,13 +68,19 @@ class Peaks:
             self._forget(job)
         if not running or time.monotonic() < self.next_look:
             return
-        begin, of = time.process_time(), children()
+        begin, of = time.process_time(), stats()
+        tree = children(of)
         pids_of: dict[int, list[int]] = {}
+        shells_of: dict[int, list[int]] = {}
         for shell, run in running.items():
-            pids_of.setdefault(run.job, []).extend(descendants([shell], of)[1:])
-        shared = epilog.shared(pids_of)[0]
+            shells_of.setdefault(run.job, []).append(shell)
+            pids_of.setdefault(run.job, []).extend(descendants([shell], tree)[1:])
+        shared, now = epilog.shared(pids_of)[0], {}
         for job, pids in pids_of.items():
-            self._see(job, pids, shared.get(job, 0))
+            memory = self._see(job, pids, shared.get(job, 0), threads(of[pid] for pid in pids))
+            cpu = cpu_seconds(of[pid] for pid in shells_of[job] + pids if pid in of)
+            now[job] = self._told(job, memory, cpu)
+        self._note(NOW_NAME, json.dumps({"time": time.time(), "jobs": now}))
         self._pause(time.process_time() - begin, epilog.notes.age())
 
     def _pause(self, cost: float, age: float) -> None:
@@ -89,8 +100,8 @@ class Peaks:
         self.next_look = min(self.next_look, self.next_young)
         return True
 
-    def _see(self, job: int, pids: list[int], shared: int) -> None:
-        """Note the peak of a job that has grown."""
+    def _see(self, job: int, pids: list[int], shared: int, threads_now: int) -> int:
+        """Note the peaks of a job that have grown; return the memory that it takes now."""
         there = [process for process in map(memory_of_process, pids) if process]
         peak = max([self.peaks.get(job, 0), shared, *(process.peak for process in there)])
         together = sum(process.now for process in there) + shared
@@ -99,16 +110,26 @@ class Peaks:
             self.sums[job] = together
             peak = max(peak, taken(pids, shared))
         self.peaks[job] = peak
-        if peak > (1 + NOTED_PART) * self.noted.get(job, 0):
-            self.noted[job] = peak
-            # on a full volume it stays unknown
-            with suppress(OSError):
-                new = self.folder / f"{job}.new"
-                new.write_text(f"{peak} {self.limit}\n", encoding="ascii")
-                new.replace(self.folder / str(job))
+        most = self.most_threads[job] = max(threads_now, self.most_threads.get(job, 0))
+        noted, noted_threads = self.noted.get(job, (0, 0))
+        if peak > (1 + NOTED_PART) * noted or most > noted_threads:
+            self.noted[job] = peak, most
+            self._note(str(job), f"{peak} {self.limit} {most}\n")
+        return min(together, peak)
+
+    def _told(self, job: int, memory: int, cpu: float) -> Mapping[str, float]:
+        peaks = {"memory_peak": self.peaks[job], "memory_limit": self.limit, "threads": self.most_threads[job]}
+        return {"memory": memory, "cpu_seconds": cpu, **peaks}
+
+    def _note(self, name: str, text: str) -> None:
+        """Write a file; on a full volume it stays unknown."""
+        with suppress(OSError):
+            new = self.folder / f"{name}.new"
+            new.write_text(text, encoding="ascii")
+            new.replace(self.folder / name)
 
     def _forget(self, job: int) -> None:
-        for of_job in (self.peaks, self.noted, self.sums):
+        for of_job in (self.peaks, self.most_threads, self.noted, self.sums):
             of_job.pop(job, None)
         # a shell that was killed has left it
         with suppress(FileNotFoundError):

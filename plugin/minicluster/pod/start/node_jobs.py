@@ -46,11 +46,6 @@ def jobs() -> dict[int, list[int]]:
     return ours
 
 
-def shells(of_jobs: Container[int]) -> list[int]:
-    """Return Flux's shells of jobs."""
-    return [pid for pid, job in _shells().items() if job in of_jobs]
-
-
 def _shells() -> dict[int, int]:
     """Return the job of each of Flux's shells."""
     job_of = {}

@@ -44,13 +44,14 @@ end
 local function used(job)
     local stat, resources = read("/proc/self/stat"), shell.rankinfo.resources or {}
     local all, own = read("/proc/self/io"), read("/proc/self/task/" .. (stat:match("^%d+") or "") .. "/io")
-    local peak, limit = read(folder .. job):match("^(%d+) (%d+)\n$")
+    local peak, limit, threads = read(folder .. job):match("^(%d+) (%d+) (%d+)\n$")
     os.remove(folder .. job)
     return {
         cores = resources.ncores or resources.cores and count(resources.cores),
         cpu_seconds = cpu_seconds(stat),
         memory_peak = tonumber(peak),
         memory_limit = tonumber(limit),
+        threads = tonumber(threads),
         read = bytes("rchar", all, own),
         written = bytes("wchar", all, own),
     }
