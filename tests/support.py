@@ -89,11 +89,17 @@ def by_name(text: str | bytes) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def hook_program() -> ModuleType:
-    """Return the chart's own program as a module, with its `server`; no compiled copy is left in the chart."""
+    """Return the program of `upgrade.replace`, as `chart_programs` does."""
+    return chart_programs("replace_server", "replace_jobs")
+
+
+def chart_programs(*stems: str) -> ModuleType:
+    """Return the last of the chart's own programs as a module, with its `server`; the chart keeps no compiled copy."""
     made = []
-    for stem in ("replace_server", "replace_jobs"):
+    for stem in stems:
         path = CHART / "files" / f"{stem}.py"
         made.append(sys.modules.setdefault(stem, ModuleType(stem)))
+        made[-1].__dict__["__file__"] = str(path)
         exec(compile(path.read_bytes(), str(path), "exec"), made[-1].__dict__)
     server, program = (sys.modules.pop(module.__name__) for module in made)
     program.__dict__["server"] = server

@@ -16,7 +16,6 @@ Runs with Python 3.8 or later, as an account that may get and delete these Jobs,
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import sys
@@ -24,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
-from replace_server import IMMUTABLE, Job, Jobs, ReplaceError, annotations_of
+from replace_server import IMMUTABLE, Job, Jobs, ReplaceError, annotations_of, in_cluster
 
 VERSION = "minicluster/version"
 #: Seconds between two looks; for the removal beside the pods' grace period
@@ -211,12 +210,10 @@ def run(jobs: Jobs, action: str, plan: Mapping[str, Any], pod: str) -> str:
 
 def main() -> None:
     """Do one of the three for the Jobs that the file names; exit with 1 and a line when that fails."""
-    host = os.environ["KUBERNETES_SERVICE_HOST"]
-    server = f"https://{f'[{host}]' if ':' in host else host}:{os.environ['KUBERNETES_SERVICE_PORT']}"
     action, file = sys.argv[1:]
     try:
         plan = json.loads(Path(file).read_text(encoding="utf-8"))
-        print(f"minicluster: {run(Jobs(server), action, plan, socket.gethostname())}", flush=True)
+        print(f"minicluster: {run(Jobs(in_cluster()), action, plan, socket.gethostname())}", flush=True)
     except (ReplaceError, OSError) as error:
         sys.exit(f"minicluster: {error}")
 

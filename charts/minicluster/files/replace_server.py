@@ -1,12 +1,13 @@
-"""The requests of replace_jobs.py to the API server, as an account that may do little.
+"""The requests of replace_jobs.py and scheduled_run.py to the API server, as an account that may do little.
 
-Runs beside it, with Python 3.8 or later.
+Runs beside them, with Python 3.8 or later.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
 import time
 import urllib.error
@@ -36,8 +37,16 @@ class RefusedError(Exception):
     """The API server would not take an object; its message."""
 
 
+def in_cluster() -> str:
+    """Return the address of the API server."""
+    host = os.environ["KUBERNETES_SERVICE_HOST"]
+    return f"https://{f'[{host}]' if ':' in host else host}:{os.environ['KUBERNETES_SERVICE_PORT']}"
+
+
 class Jobs:
     """The Jobs of a namespace, as the API server has them."""
+
+    way_out = "upgrade again, or use `minicluster replace`"
 
     def __init__(self, server: str, token: Path = TOKEN) -> None:
         """Keep the addresses. The token is read for each call, because Kubernetes renews it."""
@@ -94,13 +103,13 @@ class Jobs:
             except (OSError, ValueError, http.client.HTTPException) as error:
                 why, patience = str(error), PATIENCE
             if time.monotonic() - begin >= patience:
-                raise ReplaceError(f"{method} {path}: {why}; upgrade again, or use `minicluster replace`")
+                raise ReplaceError(f"{method} {path}: {why}; {self.way_out}")
             time.sleep(PAUSE)
 
     def _answer(self, method: str, path: str, body: Any) -> Any:
         headers = {"Authorization": f"Bearer {(self.token / 'token').read_text().strip()}"}
         data = None if body is None else json.dumps(body).encode()
-        headers["Content-Type"] = "application/json"
+        headers["Content-Type"] = "application/merge-patch+json" if method == "PATCH" else "application/json"
         asked = urllib.request.Request(self.server + path, data, headers, method=method)
         with self._opener().open(asked, timeout=TIMEOUT) as answer:
             return json.load(answer)

@@ -1,7 +1,8 @@
 """The MiniClusters of a namespace, or of all: one line each, without asking their leads."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from minicluster.cluster.find import MADE_BY_CHART, LiveCluster
@@ -11,6 +12,7 @@ from minicluster.cluster.pods import Pod, read_pod
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.names import soonest
 from minicluster.render.constants import GROUP_LABEL
 from minicluster.status.columns import Column, in_columns
 from minicluster.status.lookup import check_namespace, refusals
@@ -21,6 +23,8 @@ Row = dict[str, Any]
 LEADS = f"{MADE_BY_CHART},app.kubernetes.io/component=broker,batch.kubernetes.io/job-completion-index=0"
 #: Scheduler of a MiniCluster whose values leave it to the view; its lead knows
 BY_VIEW = "Fluxion if its view has it"
+#: Annotation of a Job with when its schedules are due
+SCHEDULES = "minicluster/schedules"
 
 
 class Listed(NamedTuple):
@@ -87,6 +91,20 @@ def _state(listed: Listed) -> str:
     return known[0] if known else "Running" if lead and lead.is_ready else "Starting"
 
 
+def _next(listed: Listed) -> dict[str, Any] | None:
+    """Return the schedule that is due next, and when; None without one, or when the MiniCluster has ended."""
+    times = json.loads(listed.item["metadata"].get("annotations", {}).get(SCHEDULES, "[]"))
+    first = None if listed.job.end else soonest(times, listed.now)
+    if not first:
+        return None
+    name, due = first
+    return {"schedule": name, "at": f"{due:%Y-%m-%dT%H:%M:%SZ}", "in": _seconds(due - listed.now)}
+
+
+def _seconds(span: timedelta) -> int:
+    return max(0, int(span.total_seconds()))
+
+
 def _sizes(groups: Mapping[str, int]) -> str:
     return ",".join(f"{name}={size}" for name, size in groups.items()) or "-"
 
@@ -147,7 +165,16 @@ LIST_KEYS = (
         may_break=True,
         goes=2,
     ),
-    Key("age", lambda listed: max(0, int((listed.now - listed.job.created).total_seconds())), "seconds", duration),
+    Key("age", lambda listed: _seconds(listed.now - listed.job.created), "seconds", duration),
+    Key(
+        "next",
+        _next,
+        "{schedule, at, in}: which of its schedules is due next, and in how many seconds; null: it has none",
+        lambda due: f"{due['schedule']} in {duration(due['in'])}" if due else "-",
+        may_break=True,
+        goes=1,
+        is_dull=lambda row: not row["next"],
+    ),
 )
 
 

@@ -96,6 +96,7 @@ def test_the_glossary_has_at_most_40_words() -> None:
 UNITS = {
     *(
         "SECONDS",
+        "DAYS",
         "BYTES",
         "KIB",
         "MIB",

@@ -252,8 +252,12 @@ def named(item: Any, name: str, namespace: str = "lab", **status: Any) -> Any:
 def test_list_shows_each_minicluster_with_its_state() -> None:
     theirs = named(job(size=3, **{"flux.scheduler.simple": "true"}), "b", ready=2)
     theirs["metadata"]["annotations"]["meta.helm.sh/release-name"] = "release"
+    # NOW is noon in London
+    times = json.dumps([{"name": "night", "cron": "30 2 * * *", "timeZone": "Europe/Berlin"}])
+    nightly = job(**{"flux.scheduler.queuePolicy": "easy"})
+    nightly["metadata"]["annotations"]["minicluster/schedules"] = times
     jobs = [
-        named(job(**{"flux.scheduler.queuePolicy": "easy"}), "c", "area", ready=4),
+        named(nightly, "c", "area", ready=4),
         named(suspended(), "d"),
         theirs,
         named(job(end=("Failed", "Why"), **{"flux.brokerConfig": "x"}), "a"),
@@ -275,13 +279,15 @@ def test_list_shows_each_minicluster_with_its_state() -> None:
         "state": "Running",
         "scheduler": "Fluxion (easy)",
         "age": 770,
+        "next": {"schedule": "night", "at": "2030-01-02T01:30:00Z", "in": 48600},
     }
     assert table(rows, True) == (
-        "NAMESPACE   NAME   RELEASE   SIZE   GROUPS   READY   STATE       SCHEDULER                    AGE\n"
-        "area        c      c         4      -        4       Running     Fluxion (easy)               12m50s\n"
-        "lab         a      a         4      -        0       Failed      Fluxion if its view has it   12m50s\n"
-        "lab         b      release   3      -        2       Starting    sched-simple                 12m50s\n"
-        "lab         d      d         4      -        0       Suspended   Fluxion if its view has it   12m50s\n"
+        "NAMESPACE   NAME   RELEASE   SIZE   GROUPS   READY   STATE       SCHEDULER                    AGE      NEXT\n"
+        "area        c      c         4      -        4       Running     Fluxion (easy)               12m50s   "
+        "night in 13h30m\n"
+        "lab         a      a         4      -        0       Failed      Fluxion if its view has it   12m50s   -\n"
+        "lab         b      release   3      -        2       Starting    sched-simple                 12m50s   -\n"
+        "lab         d      d         4      -        0       Suspended   Fluxion if its view has it   12m50s   -\n"
     )
 
 

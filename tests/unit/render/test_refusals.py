@@ -40,6 +40,10 @@ def bursting(**fields: Any) -> dict[str, Any]:
     return {"flux": {"bursting": fields}}
 
 
+def due(name: str = "night", **more: Any) -> dict[str, Any]:
+    return {"name": name, "cron": "0 2 * * *", "command": ["true"], **more}
+
+
 def named(**queues: Any) -> dict[str, Any]:
     return {"flux": {"queues": queues}}
 
@@ -518,6 +522,25 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"job": {"template": {"managedBy": "a.b/c"}}},
         "job.template.managedBy is not a field of Kubernetes' JobTemplateSpec: there are metadata, spec",
+    ),
+    # schedules
+    (
+        {"schedules": [due(), due("b", cron="0 25 * * *")]},
+        'schedules[1].cron is "0 25 * * *", which has 25 as its hour: must be 0 to 23',
+    ),
+    (
+        {"schedules": [due(timeZone="Mars/Olympus")]},
+        'schedules[0].timeZone is "Mars/Olympus", which is no time zone of the IANA: use one such as Europe/Berlin or '
+        "Etc/UTC",
+    ),
+    (
+        {"schedules": [due("a" * 50)]},
+        f"schedules[0]: the CronJob would be mc-{'a' * 50}, 53 characters: 52 are allowed; shorten the name",
+    ),
+    ({"schedules": [due(), due()]}, "schedules[1].name is night, which another schedule has: choose another"),
+    (
+        {"schedules": [due()], "flux": {"disableSocket": True}},
+        "schedules is set and flux.disableSocket is true, so the lead takes no jobs: drop one of them",
     ),
     # queues
     (

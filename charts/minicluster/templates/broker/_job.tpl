@@ -25,6 +25,12 @@ metadata:
     # `minicluster status` shows who suspended the Job
     minicluster/suspended: the value suspend
     {{- end }}
+    {{- if and .Values.schedules (not .group) }}
+    # `minicluster list` shows the next time
+    {{- $times := list }}
+    {{- range .Values.schedules }}{{ $times = append $times (dict "name" .name "cron" .cron "timeZone" (.timeZone | default "Etc/UTC")) }}{{ end }}
+    minicluster/schedules: {{ toJson $times | quote }}
+    {{- end }}
     {{- range $key, $text := merge (include "minicluster.kueueAnnotations" . | fromYaml) .Values.jobAnnotations }}
     {{ $key | quote }}: {{ $text | quote }}
     {{- end }}

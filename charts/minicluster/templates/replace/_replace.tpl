@@ -55,8 +55,6 @@ helm.sh/hook-output-log-policy: {{ ternary "hook-succeeded,hook-failed" "hook-fa
 {{- define "minicluster.replacer" -}}
 {{- $root := first . -}}{{- $action := last . -}}
 {{- $name := include "minicluster.name" $root -}}
-{{- $runner := fromJson (include "minicluster.runner" $root) -}}
-{{- $view := $root.Values.flux.container -}}{{- $own := $view.disable -}}
 metadata:
   name: "{{ $name | trunc 48 }}-replace-{{ $action }}"
   {{- include "minicluster.podMetadata" (list $root "replace" (include "minicluster.replaceHook" (list $root (ternary "1" "0" (eq $action "remove")) $action))) | nindent 2 }}
@@ -66,23 +64,5 @@ spec:
   # ends this pod beside a container that never ends, before Helm's own limit of 5 minutes: Helm then prints the log
   activeDeadlineSeconds: 240
   {{- end }}
-  serviceAccountName: "{{ $name }}-replace"
-  automountServiceAccountToken: true
-  {{- include "minicluster.placeBeside" (list $root (list $view.imagePullSecret $runner.imagePullSecret) $root.Values.pod.securityContext) | nindent 2 }}
-  containers:
-    - name: replace
-      # it needs a Python: the view has one
-      image: {{ ternary (include "minicluster.image" $runner) (include "minicluster.viewImage" $root) $own | quote }}
-      imagePullPolicy: {{ include "minicluster.pullPolicy" (ternary $runner $view $own) }}
-      {{- with merge dict ($view.securityContext | default dict) (include "minicluster.plainContext" $runner | fromJson) }}
-      securityContext: {{- include "minicluster.yaml" . | nindent 8 }}
-      {{- end }}
-      resources: {{- include "minicluster.yaml" $root.Values.hooks.resources | nindent 8 }}
-      command: [{{ ternary "flux" "/opt/views/view/bin/flux" $own }}, python, /minicluster/replace_jobs.py, {{ $action }}, /minicluster/jobs.json]
-      volumeMounts:
-        - {name: config, mountPath: /minicluster}
-  volumes:
-    - name: config
-      configMap:
-        name: "{{ $name }}-replace"
+  {{- include "minicluster.programPod" (list $root "replace" (list "/minicluster/replace_jobs.py" $action "/minicluster/jobs.json")) | nindent 2 }}
 {{- end }}

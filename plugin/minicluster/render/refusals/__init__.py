@@ -51,6 +51,7 @@ CHECKS = (
     kubernetes.fields,
     kubernetes.service_names,
     groups.groups,
+    sizes.schedules,
 )
 
 

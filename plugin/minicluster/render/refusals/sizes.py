@@ -1,16 +1,19 @@
-"""Refusals of sizes, of the names that grow with them, and of autoscaling."""
+"""Refusals of sizes, of the names that grow with them, of autoscaling, and of times."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minicluster.kube.names import NAME_CHARACTERS
+from minicluster.kube.names import NAME_CHARACTERS, CronError, parse_cron, parse_zone
 from minicluster.render import work
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import requested_cpus
+from minicluster.render.schema import shown
 
 #: The most pods of an Indexed Job (Kubernetes' validation of a Job).
 MOST_PODS = 100_000
+#: The most characters of a CronJob's name: those of its Jobs end with the time
+CRONJOB_CHARACTERS = 52
 
 
 def sizes(cluster: MiniClusterModel) -> Iterator[str]:
@@ -120,3 +123,27 @@ def scale_to_zero(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"{field} and the cluster has work of its own, so it is never idle: drop the work, or set 0"
     if cluster.queue:
         yield f"{field} and the Job is in Kueue's queue {cluster.queue}, which suspends and resumes: set 0, or leave it"
+
+
+def schedules(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield what Kubernetes would refuse of a CronJob, and where no lead could be asked."""
+    given = cluster.spec["schedules"]
+    names = [each["name"] for each in given]
+    for place, each in enumerate(given):
+        at, name = f"schedules[{place}]", f"{cluster.name}-{each['name']}"
+        for field, read in (("cron", parse_cron), ("timeZone", parse_zone)):
+            try:
+                read(each.get(field, "Etc/UTC" if field == "timeZone" else ""))
+            except CronError as error:
+                yield f"{at}.{field} is {shown(each[field])}, which {error}"
+        if len(name) > CRONJOB_CHARACTERS:
+            yield (
+                f"{at}: the CronJob would be {name}, {len(name)} characters: {CRONJOB_CHARACTERS} are allowed; "
+                "shorten the name"
+            )
+        if each["name"] in names[:place]:
+            yield f"{at}.name is {each['name']}, which another schedule has: choose another"
+    if given and cluster.joins:
+        yield "schedules is set and this burst has no lead of its own: set it on the root"
+    if given and cluster.flux["disableSocket"]:
+        yield "schedules is set and flux.disableSocket is true, so the lead takes no jobs: drop one of them"
