@@ -119,6 +119,32 @@ def test_a_job_that_was_ended_has_used_something(cluster: Cluster) -> None:
         assert used["cpu_seconds"] > 0
 
 
+def test_a_job_has_used_gpus_as_the_tool_of_their_vendor_says(make: Make) -> None:
+    runner = {"cores": 4, "resources": {"limits": {"nvidia.com/gpu": 4}}}
+    cluster = make({"logging": {"quiet": True}}, runner).start().wait_for_ready()
+    tool = cluster.lead.state / "bin/nvidia-smi"
+    tool.write_text("#!/bin/sh\nfor gpu in 0 1 2 3; do echo $gpu, $((gpu * 1024)), 8192, $((gpu * 20)); done\n")
+    tool.chmod(0o755)
+    flux = cluster.lead.flux
+    held, job = (
+        flux("submit", "-n1", "-g2", "sleep", "inf").strip(),
+        flux("submit", "-n1", "-g2", "sleep", "inf").strip(),
+    )
+    files = [
+        cluster.lead.state / "config/run/usage" / flux("job", "id", "--to=dec", each).strip() for each in (held, job)
+    ]
+    until(lambda: all(file.exists() and len(file.read_text().split()) == 6 for file in files))
+    until(lambda: explained(cluster, job)["job"]["usage"]["total"].get("gpus_busy"))
+    flux("cancel", "--all")
+    until(lambda: flux("jobs", "-no{state}", job, held).split() == ["INACTIVE"] * 2)
+    used = [usage_of(cluster, each)["total"] for each in (held, job)]
+    found = sorted([each[key] for key in ("gpus", "gpu_memory_peak", "gpu_memory_limit", "gpus_busy")] for each in used)
+    assert found == [[2, 1 << 30, 16 << 30, 0.2], [2, 5 << 30, 16 << 30, 1.0]]
+    # one without GPUs has no word of them
+    assert "gpus" not in run(cluster, *WORDS, "1", "0", "0", "0")[0]["total"]
+    assert [*(cluster.lead.state / "config/run/usage").glob("*.gpus")] == []
+
+
 @pytest.mark.parametrize("action", ["warn", "cancel"])
 def test_a_job_that_does_nothing_is_told_of_or_ended(make: Make, action: str) -> None:
     idle = {"for": 3, "below": 0.2, "action": action}

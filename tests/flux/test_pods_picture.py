@@ -89,3 +89,26 @@ def test_the_page_follows_a_run_and_its_file_shows_the_same(release: Install, tm
         assert count(page, "FAILED") == failed >= 1
         marks = page.locator("#marks").inner_text()
         assert all(text in marks for text in ("size 1 -> 2: ", "drained: disk full", "the lead started again"))
+
+
+def test_the_page_shows_what_jobs_use(release: Install) -> None:
+    cluster = release({"size": 2, "interactive": True}, {"cores": 1})
+    cluster.wait_for("0-1")
+    with opened(cluster) as page:
+        page.locator("#state", has_text="Running").wait_for()
+        spin = ("sh", "-c", "x=$(head -c 40000000 /dev/zero | tr '\\0' x); while :; do :; done")
+        cluster.flux(0, "submit", "--quiet", "-N2", "-n2", "--job-name=spin", "-t2m", *spin)
+        page.locator("#use option", has_text=f"{NAME}-1").wait_for(state="attached")
+        page.locator("#rows tr.job", has_text="spin").click()
+        page.wait_for_function("document.body.dataset.uses > 1")
+        cores, memory = page.evaluate(
+            """[["cores used", "cores"], ["memory used", "memory"]].map(([name, column]) =>
+            Bokeh.documents.at(-1).get_model_by_name(name).data[column].at(-1))"""
+        )
+        # both share the cores of one Kubernetes node
+        assert 0.3 < cores < 2.1
+        assert 0.07 < memory < 0.5
+        page.screenshot(path="/tmp/shots/pods.png")
+        cluster.flux(0, "cancel", "--all")
+        page.keyboard.press("Escape")
+        page.wait_for_function("Bokeh.documents.at(-1).get_model_by_name('cores used').data.reserved.at(-1) === 0")

@@ -38,11 +38,10 @@ def command(
     Lists the active ones, and the last of those that have ended. While the lead runs, it knows them all. After the end
     they are read from the lead's log, which needs report.log; with report.path alone, the error names the file.
 
-    With -o wide, MEM is the most memory that a job has used of what its nodes have, and CPU the cores that it has kept
-    busy, on average, of those that it had; - is unknown.
+    With -o wide, MEM is the most memory that a job has used of what its nodes have, and CPU and GPU what it has kept
+    busy, on average, of what it had; - is unknown.
 
-    --html writes a page that needs no network: the jobs on the nodes over time, the queue, and a table. It needs Bokeh:
-    pip install 'minicluster[dashboard]'.
+    --html writes a page that needs no network, by Bokeh: pip install 'minicluster[dashboard]'.
 
     \b
     With -o json each job is a line. What a job doesn't have is null:
@@ -57,6 +56,7 @@ def command(
       duration, progress  its time limit in seconds; what it says itself, from 0 to 1
       t_submit, t_estimate, t_run, t_cleanup, t_inactive  seconds since the epoch
       usage         by "nodes" and "total": cpu_seconds, cores, threads; bytes memory_peak, memory_limit, read, written
+                    of GPUs also gpus, gpus_busy, gpu_memory_peak, gpu_memory_limit
       user          the attributes below attributes.user of its jobspec
 
     \b

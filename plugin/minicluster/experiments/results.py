@@ -43,7 +43,10 @@ RUN_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "nodes": itemgetter("nodes"),
 }
 #: The same of what it has used, which older records lack
-USED_COLUMNS = {key: _used(key) for key in ("memory_peak", "cpu_seconds", "read", "written")}
+USED_COLUMNS = {
+    key: _used(key)
+    for key in ("memory_peak", "cpu_seconds", "threads", "gpus_busy", "gpu_memory_peak", "read", "written")
+}
 
 
 def record(size: int, iteration: int, job: Mapping[str, Any], events: Iterable[Any]) -> Record:

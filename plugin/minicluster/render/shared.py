@@ -20,7 +20,17 @@ VERSION_ANNOTATION = "minicluster/version"
 #: of room; a version without the former has but one ConfigMap
 SLURM_PREFIX = "slurm"
 BESIDE_SLURM = (
-    *("end_idle.", "epilog.", "idle_jobs.", "ingest.", "job_peaks.", "shared_memory.", "start_times.", "usage."),
+    *(
+        "end_idle.",
+        "epilog.",
+        "idle_jobs.",
+        "ingest.",
+        "job_gpus.",
+        "job_peaks.",
+        "shared_memory.",
+        "start_times.",
+        "usage.",
+    ),
 )
 
 #: Programs by the name of their file

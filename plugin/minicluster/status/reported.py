@@ -180,7 +180,9 @@ def table(rows: Sequence[Mapping[str, Any]], now: float | None, width: int = 0, 
     shown = [{**row, "end": _end(row, now), "done": progress(row, now)} for row in rows]
     some = {QUEUE_COLUMN: "queue", PROGRESS_COLUMN: "done"}
     columns = (*JOB_COLUMNS, *(column for column, key in some.items() if any(row.get(key) for row in shown)))
-    return in_columns(columns + WIDE_COLUMNS if is_wide else columns, shown, width)
+    if is_wide:
+        columns += WIDE_COLUMNS + ((GPU_COLUMN,) if any(used.gpus(used.in_all(row)) for row in shown) else ())
+    return in_columns(columns, shown, width)
 
 
 def _end(row: Mapping[str, Any], now: float) -> float | None:
@@ -229,3 +231,5 @@ WIDE_COLUMNS = (
     Column("MEM", lambda row: used.amount(used.in_all(row).memory) or "-"),
     Column("CPU", lambda row: used.cores(used.in_all(row).cores) or "-"),
 )
+#: Where a job has GPUs
+GPU_COLUMN = Column("GPU", lambda row: used.gpus(used.in_all(row)) or "-")

@@ -15,6 +15,8 @@ LOW_PART, SCARCE_PART = 0.5, 0.9
 IDLE_PART = 0.1
 #: The nodes that get bars
 BAR_NODES = 16
+#: More threads than so many times the cores get in each other's way
+CROWD_FACTOR = 2
 BYTE_UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
 
 
@@ -35,6 +37,8 @@ class NodeUse(NamedTuple):
 
     memory: Part  #: bytes, at most
     cores: Part  #: on average
+    gpus: Part  #: on average
+    gpu_memory: Part  #: bytes, at most
 
 
 def of_nodes(job: Mapping[str, Any]) -> dict[str, NodeUse]:
@@ -52,7 +56,9 @@ def in_all(job: Mapping[str, Any]) -> NodeUse:
 def _use(used: Mapping[str, Any], job: Mapping[str, Any]) -> NodeUse:
     seconds, cpu = _seconds(job), used.get("cpu_seconds")
     average = cpu / seconds if cpu is not None and seconds else None
-    return NodeUse(Part(used.get("memory_peak"), used.get("memory_limit")), Part(average, used.get("cores")))
+    parts = (("memory_peak", "memory_limit"), ("gpus_busy", "gpus"), ("gpu_memory_peak", "gpu_memory_limit"))
+    memory, gpus, gpu_memory = (Part(used.get(one), used.get(of)) for one, of in parts)
+    return NodeUse(memory, Part(average, used.get("cores")), gpus, gpu_memory)
 
 
 def _seconds(job: Mapping[str, Any]) -> float:
@@ -73,21 +79,28 @@ def amount(part: Part) -> str:
     return f"{used} of {part.of / scale:.1f}".removesuffix(".0") + f" {unit}" if part.of else f"{used} {unit}"
 
 
-def cores(part: Part) -> str:
+def cores(part: Part, what: str = "core") -> str:
     """Return cores of cores, "" for unknown ones.
 
-    >>> cores(Part(0.96, 4)), cores(Part(0.02, 1)), cores(Part(None, 4))
-    ('1.0 of 4 cores', '0.0 of 1 core', '')
+    >>> cores(Part(0.96, 4)), cores(Part(0.02, 1), "GPU"), cores(Part(None, 4))
+    ('1.0 of 4 cores', '0.0 of 1 GPU', '')
     """
     if part.used is None:
         return ""
-    return f"{part.used:.1f} of {counted(int(part.of), 'core')}" if part.of else f"{part.used:.1f} cores"
+    return f"{part.used:.1f} of {counted(int(part.of), what)}" if part.of else f"{part.used:.1f} {what}s"
 
 
 def told(job: Mapping[str, Any]) -> str:
     """Return what a job has used in all, by its record; "" if nothing is known."""
     total = in_all(job)
-    return " and ".join(filter(None, [amount(total.memory), cores(total.cores)]))
+    *first, last = [*filter(None, [amount(total.memory), cores(total.cores), gpus(total)])] or [""]
+    return " and ".join(filter(None, [", ".join(first), last]))
+
+
+def gpus(use: NodeUse) -> str:
+    """Return GPUs of GPUs, with the most memory that they had; "" for unknown ones."""
+    memory = amount(use.gpu_memory)
+    return cores(use.gpus, "GPU") + (f" with {memory}" if memory else "")
 
 
 def in_words(job: Mapping[str, Any], now: float | None = None) -> Iterator[str]:
@@ -110,7 +123,8 @@ def in_words(job: Mapping[str, Any], now: float | None = None) -> Iterator[str]:
 def _bars(nodes: Mapping[str, NodeUse]) -> Iterator[str]:
     """Yield a bar for the memory and the CPU of each node."""
     for host, use in [*nodes.items()][:BAR_NODES]:
-        for what, part, text in (("memory", use.memory, amount(use.memory)), ("CPU", use.cores, cores(use.cores))):
+        parts = (("memory", use.memory, amount(use.memory)), ("CPU", use.cores, cores(use.cores)))
+        for what, part, text in (*parts, ("GPU", use.gpus, gpus(use))):
             if part.share is not None:
                 yield f"{bar(part.share)} {what} of {host}: {text}"
     if len(nodes) > BAR_NODES:
@@ -125,6 +139,11 @@ def _notes(job: Mapping[str, Any], nodes: Mapping[str, NodeUse], total: NodeUse)
         yield f"{names} did no work: if that is how the program is, ask for -N{len(nodes) - len(idle)}"
     elif total.cores.share is not None and total.cores.share < LOW_PART:
         yield f"most of its cores did nothing: ask for {_fewer(job, total.cores)}"
+    if total.gpus.share is not None and total.gpus.share < LOW_PART:
+        yield "its GPUs did little: ask for fewer: -g, or give them more work"
+    threads = ((job.get("usage") or {}).get("total") or {}).get("threads") or 0
+    if (total.cores.share or 0.0) > SCARCE_PART and threads > CROWD_FACTOR * (total.cores.of or threads):
+        yield f"it had {threads} threads at once: ask for more cores, -c, or let it start fewer: OMP_NUM_THREADS"
     memory = [use.memory.share for use in nodes.values() if use.memory.share is not None]
     if memory and max(memory) > SCARCE_PART:
         yield "it used nearly all of a node's memory: raise resources.limits.memory, or use more nodes: -N"

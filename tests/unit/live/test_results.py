@@ -20,7 +20,7 @@ JOB = {
     "exit_code": 0,
     "nodes": "mc-2-[0,2]",
     "result": "COMPLETED",
-    "usage": {"nodes": {}, "total": {"memory_peak": 7, "cpu_seconds": 1.25, "read": None, "written": 3}},
+    "usage": {"nodes": {}, "total": {"memory_peak": 7, "cpu_seconds": 1.25, "threads": 2, "read": None, "written": 3}},
 }
 VALUES: dict[str, Any] = {"size": 2, "containers": [{"command": ["a", "b"]}]}
 
@@ -43,6 +43,9 @@ def test_a_record_has_the_times_and_how_the_job_ended() -> None:
         "nodes": "mc-2-[0,2]",
         "memory_peak": 7,
         "cpu_seconds": 1.25,
+        "threads": 2,
+        "gpus_busy": None,
+        "gpu_memory_peak": None,
         "read": None,
         "written": 3,
         "result": "COMPLETED",
@@ -63,10 +66,11 @@ def test_the_table_has_all_records_in_their_order(tmp_path: Path) -> None:
         found.output(size, iteration)
         found.keep(made(size, iteration, **changes))
     assert (tmp_path / "results.csv").read_text().splitlines() == [
-        "size,iteration,tasks,id,submit,start,end,seconds,exit_code,nodes,memory_peak,cpu_seconds,read,written",
-        "2,1,4,f1,1.0,,4.0,,0,,,,,",
-        '2,2,4,f1,1.0,2.5,4.0,1.5,7,"mc-2-[0,2]",7,1.25,,3',
-        '10,1,4,f1,1.0,2.5,4.0,1.5,0,"mc-2-[0,2]",7,1.25,,3',
+        "size,iteration,tasks,id,submit,start,end,seconds,exit_code,nodes,memory_peak,cpu_seconds,threads,gpus_busy,"
+        "gpu_memory_peak,read,written",
+        "2,1,4,f1,1.0,,4.0,,0,,,,,,,,",
+        '2,2,4,f1,1.0,2.5,4.0,1.5,7,"mc-2-[0,2]",7,1.25,2,,,,3',
+        '10,1,4,f1,1.0,2.5,4.0,1.5,0,"mc-2-[0,2]",7,1.25,2,,,,3',
     ]
     assert not list(tmp_path.rglob("*.new"))
 
@@ -84,7 +88,7 @@ def test_a_record_that_is_not_complete_counts_as_none(tmp_path: Path, text: str 
     # that of an older version has no use
     path.write_text(json.dumps({key: value for key, value in made(2, 1).items() if key not in results.USED_COLUMNS}))
     found.keep_table()
-    assert (tmp_path / "results.csv").read_text().endswith('"mc-2-[0,2]",,,,\n')
+    assert (tmp_path / "results.csv").read_text().endswith('"mc-2-[0,2]",,,,,,,\n')
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,26 @@ def test_of_many_nodes_the_first_have_bars() -> None:
     assert (said[0], said[-1]) == ("it used 45 of 72 GiB and 72.0 of 72 cores on 18 nodes", "and 2 more nodes")
 
 
+def test_a_job_with_gpus_has_used_some_of_them_and_one_with_many_threads_is_told() -> None:
+    record = job((2.5, 4.0))
+    gpus = {"gpus": 4, "gpus_busy": 1.3, "gpu_memory_peak": 20 * GIB, "gpu_memory_limit": 320 * GIB, "threads": 9}
+    for used in (record["usage"]["total"], record["usage"]["nodes"]["mc-0"]):
+        used.update(gpus)
+    assert [*in_words(record)] == [
+        "it used 2.5 of 4 GiB, 4.0 of 4 cores and 1.3 of 4 GPUs with 20 of 320 GiB on 1 node: ask for less",
+        "[|||||||||||||.......] 62% memory of mc-0: 2.5 of 4 GiB",
+        f"[{FULL}] 100% CPU of mc-0: 4.0 of 4 cores",
+        "[|||||||.............] 32% GPU of mc-0: 1.3 of 4 GPUs with 20 of 320 GiB",
+        "* its GPUs did little: ask for fewer: -g, or give them more work",
+        "* it had 9 threads at once: ask for more cores, -c, or let it start fewer: OMP_NUM_THREADS",
+    ]
+    assert [re.split(" {2,}", line)[-1] for line in table([record, job()], 0.0, is_wide=True).splitlines()] == [
+        "GPU",
+        "1.3 of 4 GPUs with 20 of 320 GiB",
+        "-",
+    ]
+
+
 def test_the_wide_table_has_memory_and_cpu() -> None:
     rows = [job((0.3, 1.0), (0.1, 0.9)), {**job(), "usage": None}]
     assert [re.split(" {2,}", line)[-2:] for line in table(rows, 0.0, is_wide=True).splitlines()] == [

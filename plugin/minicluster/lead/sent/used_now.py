@@ -61,6 +61,8 @@ def used_now(handle: Any, job: Mapping[str, Any]) -> dict[str, Any] | None:
     for rank, said in of_nodes(done.stdout).items():
         with suppress(KeyError, TypeError):
             told[f"{RANK_PREFIX}{rank}"] = {**said["jobs"][str(job["id"])], "cores": had[int(rank)][0]}
+            if had[int(rank)][1]:
+                told[f"{RANK_PREFIX}{rank}"]["gpus"] = had[int(rank)][1]
     ended = annotation(job, "user", USAGE_KEY) or {}
     return usage({**job, "annotations": {"user": {USAGE_KEY: {**told, **ended}}}}) if told else None
 

@@ -27,6 +27,8 @@ USAGE_ATTRIBUTES = ["ranks", "nodelist", "annotations"]
 REPORT_ATTRIBUTES = ["name", "state", "result", "waitstatus", *EXCEPTION, *SAME, *USAGE_ATTRIBUTES]
 #: What is told of each node (usage.lua): bytes, seconds, cores, and threads at most
 USAGE_FIELDS = ("memory_peak", "memory_limit", "cpu_seconds", "cores", "threads", "read", "written")
+#: The same of GPUs, which a record has only where a job has any
+GPU_FIELDS = ("gpus", "gpus_busy", "gpu_memory_peak", "gpu_memory_limit")
 
 #: Jobspecs that are asked for at once
 BATCH_JOBS = 500
@@ -80,8 +82,10 @@ def usage(job: Mapping[str, Any]) -> dict[str, Any] | None:
     told = annotation(job, "user", USAGE_KEY)
     if not isinstance(told, dict):
         return None
-    nodes = {host: _of_node(told.get(f"{RANK_PREFIX}{rank}")) for rank, host in _hosts(job)}
-    total = {field: _sum([used[field] for used in nodes.values()]) for field in USAGE_FIELDS}
+    has_gpus = any(isinstance(each, dict) and "gpus" in each for each in told.values())
+    fields = USAGE_FIELDS + (GPU_FIELDS if has_gpus else ())
+    nodes = {host: _of_node(told.get(f"{RANK_PREFIX}{rank}"), fields) for rank, host in _hosts(job)}
+    total = {field: _sum([used[field] for used in nodes.values()]) for field in fields}
     return {"nodes": nodes, "total": total}
 
 
@@ -92,10 +96,10 @@ def _hosts(job: Mapping[str, Any]) -> Iterable[tuple[int, str]]:
     return zip(parse_idset(job["ranks"]), map(str, Hostlist(job["nodelist"])))
 
 
-def _of_node(told: Any) -> dict[str, float | None]:
+def _of_node(told: Any, fields: Iterable[str]) -> dict[str, float | None]:
     # anybody can write a memo
     values = told if isinstance(told, dict) else {}
-    numbers = {field: values.get(field) for field in USAGE_FIELDS}
+    numbers = {field: values.get(field) for field in fields}
     known = {field: value if type(value) in (int, float) else None for field, value in numbers.items()}
     # without a limit it is 0
     return {**known, "memory_limit": known["memory_limit"] or None}

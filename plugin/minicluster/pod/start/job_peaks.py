@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Mapping, NamedTuple
 
 from epilog import Epilog
+from job_gpus import JobGpus
 from node_jobs import JOB_SHELL, PROC, taken
 from processes import children, cpu_seconds, descendants, read, stats, threads
 
@@ -34,6 +35,8 @@ NOTED_PART = 0.01
 BEGUN_NAME = "begun"
 #: What the jobs use now
 NOW_NAME = "now"
+#: What is told of GPUs, in the order of GpuUse
+GPU_WORDS = ("gpu_memory_peak", "gpu_memory_limit", "gpus_busy")
 
 
 class Process(NamedTuple):
@@ -56,7 +59,8 @@ class Peaks:
         self.begun = os.open(folder / BEGUN_NAME, os.O_RDWR | os.O_NONBLOCK)
         self.peaks: dict[int, int] = {}  #: by job
         self.most_threads: dict[int, int] = {}
-        self.noted: dict[int, tuple[int, int]] = {}
+        self.gpus = JobGpus(folder)
+        self.noted: dict[int, tuple[int, ...]] = {}
         self.sums: dict[int, int] = {}  #: what a job's processes took, each for itself, when shares were measured
         #: When the next look is due, and when it may be because a job has begun
         self.next_look = self.next_young = 0.0
@@ -80,6 +84,7 @@ class Peaks:
             memory = self._see(job, pids, shared.get(job, 0), threads(of[pid] for pid in pids))
             cpu = cpu_seconds(of[pid] for pid in shells_of[job] + pids if pid in of)
             now[job] = self._told(job, memory, cpu)
+        self.gpus.look(pids_of)
         self._note(NOW_NAME, json.dumps({"time": time.time(), "jobs": now}))
         self._pause(time.process_time() - begin, epilog.notes.age())
 
@@ -111,15 +116,18 @@ class Peaks:
             peak = max(peak, taken(pids, shared))
         self.peaks[job] = peak
         most = self.most_threads[job] = max(threads_now, self.most_threads.get(job, 0))
-        noted, noted_threads = self.noted.get(job, (0, 0))
-        if peak > (1 + NOTED_PART) * noted or most > noted_threads:
-            self.noted[job] = peak, most
-            self._note(str(job), f"{peak} {self.limit} {most}\n")
+        gpus = self.gpus.most.get(job, ())
+        rest = (most, *gpus)
+        noted, *noted_rest = self.noted.get(job, (0,))
+        if peak > (1 + NOTED_PART) * noted or [*rest] != noted_rest:
+            self.noted[job] = peak, *rest
+            self._note(str(job), " ".join(map(str, (peak, self.limit, *rest))) + "\n")
         return min(together, peak)
 
     def _told(self, job: int, memory: int, cpu: float) -> Mapping[str, float]:
         peaks = {"memory_peak": self.peaks[job], "memory_limit": self.limit, "threads": self.most_threads[job]}
-        return {"memory": memory, "cpu_seconds": cpu, **peaks}
+        gpus = zip(GPU_WORDS, self.gpus.most.get(job, ()))
+        return {"memory": memory, "cpu_seconds": cpu, **peaks, **dict(gpus)}
 
     def _note(self, name: str, text: str) -> None:
         """Write a file; on a full volume it stays unknown."""
@@ -129,6 +137,7 @@ class Peaks:
             new.replace(self.folder / name)
 
     def _forget(self, job: int) -> None:
+        self.gpus.forget(job)
         for of_job in (self.peaks, self.most_threads, self.noted, self.sums):
             of_job.pop(job, None)
         # a shell that was killed has left it

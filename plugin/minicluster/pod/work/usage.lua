@@ -16,14 +16,14 @@ local function read(path)
     return text
 end
 
--- Returns how many members an idset has, such as 0-3,6
-local function count(idset)
-    local found = 0
-    for part in idset:gmatch("[^,]+") do
+-- Returns the members of an idset, such as 0-3,6
+local function members(idset)
+    local all = {}
+    for part in (idset or ""):gmatch("[^,]+") do
         local first, last = part:match("^(%d+)-(%d+)$")
-        found = found + (first and last - first + 1 or 1)
+        for id = first or part, last or part do all[#all + 1] = string.format("%d", id) end
     end
-    return found
+    return all
 end
 
 local function number(text, pattern) return tonumber(text:match(pattern) or nil) end
@@ -44,14 +44,20 @@ end
 local function used(job)
     local stat, resources = read("/proc/self/stat"), shell.rankinfo.resources or {}
     local all, own = read("/proc/self/io"), read("/proc/self/task/" .. (stat:match("^%d+") or "") .. "/io")
-    local peak, limit, threads = read(folder .. job):match("^(%d+) (%d+) (%d+)\n$")
+    local looked, gpus = {}, #members(resources.gpus)
+    for word in read(folder .. job):gmatch("%S+") do looked[#looked + 1] = tonumber(word) end
     os.remove(folder .. job)
+    os.remove(folder .. job .. ".gpus")
     return {
-        cores = resources.ncores or resources.cores and count(resources.cores),
+        cores = resources.ncores or resources.cores and #members(resources.cores),
+        gpus = gpus > 0 and gpus or nil,
         cpu_seconds = cpu_seconds(stat),
-        memory_peak = tonumber(peak),
-        memory_limit = tonumber(limit),
-        threads = tonumber(threads),
+        memory_peak = looked[1],
+        memory_limit = looked[2],
+        threads = looked[3],
+        gpu_memory_peak = looked[4],
+        gpu_memory_limit = looked[5],
+        gpus_busy = looked[6],
         read = bytes("rchar", all, own),
         written = bytes("wchar", all, own),
     }
@@ -64,6 +70,15 @@ local function tell()
     local flux = assert(require("flux").new())
     local memo = { minicluster_usage = { ["rank" .. string.format("%d", shell.rankinfo.broker_rank)] = used(job) } }
     assert(flux:rpc("job-manager.memo", { id = shell.info.jobid, memo = memo }))
+end
+
+-- Of GPUs whose ids are their own, of parts of one, or of another kind, job_gpus.py knows nothing.
+local gpus, own = members((shell.rankinfo.resources or {}).gpus), io.open(home .. "/config/run/gpus")
+if own then own:close() end
+local file = #gpus > 0 and not own and io.open(string.format("%s%d.gpus", folder, shell.info.jobid), "w")
+if file then
+    file:write(table.concat(gpus, " "), "\n")
+    file:close()
 end
 
 -- job_peaks.py looks at it soon
