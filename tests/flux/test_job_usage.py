@@ -107,7 +107,10 @@ def test_a_job_that_was_ended_has_used_something(cluster: Cluster) -> None:
     [(host, now)] = explained(cluster, batch)["job"]["usage"]["nodes"].items()
     assert host.startswith("flux-sample-")
     assert (now["memory_peak"] > 70 * MIB, now["cpu_seconds"] > 0, now["cores"], now["read"]) == (True, True, 1, None)
+    both = flux("submit", "-N2", "-n2", "sleep", "60").strip()
+    until(lambda: len(explained(cluster, both)["job"]["usage"]["nodes"]) == 2)
     [*_, told] = used_now(cluster, 9)
+    assert [*told] == ["0", "1"]
     [now] = [each["jobs"][number] for each in told.values() if number in each["jobs"]]
     assert 70 * MIB < now["memory"] <= now["memory_peak"] < 170 * MIB
     assert now["threads"] >= 1

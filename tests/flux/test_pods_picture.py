@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 from real_cluster import IN_PODS, Install
 
+from tools.clients import until
 from tools.pictures import chromium
 from tools.releases import STEP_SECONDS, FluxRelease
 from tools.testbed import NAME
@@ -100,7 +101,7 @@ def test_the_page_shows_what_jobs_use(release: Install) -> None:
         cluster.flux(0, "submit", "--quiet", "-N2", "-n2", "--job-name=spin", "-t2m", *spin)
         page.locator("#use option", has_text=f"{NAME}-1").wait_for(state="attached")
         page.locator("#rows tr.job", has_text="spin").click()
-        page.wait_for_function("document.body.dataset.uses > 1")
+        until(lambda: page.evaluate("document.body.dataset.uses > 1"))
         cores, memory = page.evaluate(
             """[["cores used", "cores"], ["memory used", "memory"]].map(([name, column]) =>
             Bokeh.documents.at(-1).get_model_by_name(name).data[column].at(-1))"""
@@ -108,7 +109,7 @@ def test_the_page_shows_what_jobs_use(release: Install) -> None:
         # both share the cores of one Kubernetes node
         assert 0.3 < cores < 2.1
         assert 0.07 < memory < 0.5
-        page.screenshot(path="/tmp/shots/pods.png")
         cluster.flux(0, "cancel", "--all")
         page.keyboard.press("Escape")
-        page.wait_for_function("Bokeh.documents.at(-1).get_model_by_name('cores used').data.reserved.at(-1) === 0")
+        reserved = "Bokeh.documents.at(-1).get_model_by_name('cores used').data.reserved.at(-1)"
+        until(lambda: page.evaluate(reserved) == 0)

@@ -15,6 +15,8 @@ from minicluster.picture.timeline import Timeline
 from picture_lead import START, PictureLead, job
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tools.clients import until
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="Chromium is missing: install it (Debian: chromium)"),
@@ -187,15 +189,10 @@ def test_what_jobs_use_is_drawn_and_a_panel_covers_no_plot(filled: tuple[Page, A
         return id.flatMap((one, n) => one === "f3" ? [bottom[n] - top[n]] : []); })()"""
     )
     assert [round(height, 2) for height in heights] == [1.84]
-    page.wait_for_function(
-        "document.querySelector('#plots').getBoundingClientRect().right <= "
-        "document.querySelector('#detail').getBoundingClientRect().left"
-    )
+    side = "['plots', 'detail'].map((id) => document.getElementById(id).getBoundingClientRect())"
+    until(lambda: page.evaluate(f"(([plots, panel]) => plots.right <= panel.left)({side})"))
     page.set_viewport_size({"width": 400, "height": 900})
-    page.wait_for_function(
-        "document.querySelector('#plots').getBoundingClientRect().bottom <= "
-        "document.querySelector('#detail').getBoundingClientRect().top"
-    )
+    until(lambda: page.evaluate(f"(([plots, panel]) => plots.bottom <= panel.top)({side})"))
     page.keyboard.press("Escape")
     page.locator("#use option:checked", has_text="all nodes").wait_for(state="attached")
     assert not overflows(page)

@@ -85,7 +85,8 @@ class Peaks:
             cpu = cpu_seconds(of[pid] for pid in shells_of[job] + pids if pid in of)
             now[job] = self._told(job, memory, cpu)
         self.gpus.look(pids_of)
-        self._note(NOW_NAME, json.dumps({"time": time.time(), "jobs": now}))
+        # Flux tells the files of several nodes by their lines
+        self._note(NOW_NAME, json.dumps({"time": time.time(), "jobs": now}) + "\n")
         self._pause(time.process_time() - begin, epilog.notes.age())
 
     def _pause(self, cost: float, age: float) -> None:
