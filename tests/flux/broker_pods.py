@@ -178,11 +178,11 @@ class Pod:
         enter += ["--net", "--uts"] if self.namespace else []
         return [*enter, *self._user, *self._environment, *words]
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command in the pod, as `kubectl exec` does."""
         return subprocess.run(
             self.entered(*words),
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=WAIT_SECONDS,

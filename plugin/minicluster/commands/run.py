@@ -11,11 +11,12 @@ from minicluster.commands import options
 from minicluster.commands.flux import upload_options
 from minicluster.console import streams
 from minicluster.errors import UsageError
+from minicluster.exec.inside import Work, run_inside
 from minicluster.exec.upload import Upload, along
 from minicluster.experiments.matrix import Matrix, run_matrix
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle.temporary import Stopped, TemporaryRelease, run_once, run_uploaded, stoppable
-from minicluster.release.oneshot import Oneshot
+from minicluster.release.oneshot import Oneshot, too_few_tasks
 
 
 class WordsOfWork(options.Words):
@@ -50,7 +51,24 @@ class Tasks(click.IntRange):
         return int(super().convert(value, param, ctx))
 
 
+#: Options of a MiniCluster of its own
+OF_OWN = {
+    "image": "--image",
+    "cpu": "--cpu",
+    "memory": "--memory",
+    "gpus": "--gpus",
+    "files": "--values",
+    "sets": "--set",
+    "name": "--name",
+    "keep": "--keep",
+    "sizes": "--sizes",
+    "iterations": "--iterations",
+    "output": "--output",
+}
+
+
 @click.command("run", cls=WordsOfWork)
+@click.option("--in", "inside", metavar="NAME", help="Run it in an instance of its own in this MiniCluster.")
 @options.of_nodes("Number of nodes, `size` of the values.")
 @click.option(
     "-n", "--tasks", type=Tasks(), help="Number of tasks; by default one on each node with -N, else that of the values."
@@ -91,24 +109,25 @@ def command(
     """Run a command in a MiniCluster of its own.
 
     Installs a release, prints the log of its lead, and removes it when the work has ended. The exit code is that of
-    the work. Ctrl-C cancels the work.
+    the work. Ctrl-C cancels it. The words after -- are the command; no shell reads them. Without, it is in the values.
 
-    With --upload DIR it runs in a local folder, without what git ignores; --fetch brings back what it has made there.
-
-    The words after -- are the command; no shell reads them. Without them, it is that of the values.
-
+    With --in NAME it has an instance of Flux of its own, on -N whole nodes of a MiniCluster that stays. With --upload
+    DIR it runs in a local folder, without what git ignores; --fetch brings back what it has made there.
     With --sizes and --output the command runs several times, each time as a job of its own, in one MiniCluster for
-    each size. What they print and how they ended goes into the folder, and nothing to standard output. The exit code is
-    0 if all runs ended with 0, else 1. If you stop it, the same command continues with the runs that have no record.
+    each size. What they print and how they ended goes into the folder. The exit code is 0 if all runs ended with 0,
+    else 1. If you stop it, the same command continues.
 
     \b
     Examples:
       minicluster run --image lammps:latest -N 4 -n 16 -- lmp -in in.lj
       minicluster run -f values.yaml --timeout 1h
+      minicluster run --in pool -N 2 -- lmp -in in.lj
       minicluster run --image python:3 -N 2 --upload . --fetch 'out/' -- python train.py
       minicluster run --image lammps:latest --sizes 2,4,8 --iterations 5 --output results -- lmp -in in.lj
     """
     upload = along({key: asked.pop(key) for key in ("upload", "fetched")})
+    if (inside := asked.pop("inside")) is not None:
+        return _inside(Kubernetes(context, namespace), ctx, inside, upload)
     _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"], upload=upload)
     run = _asked(ctx.meta[options.WORDS_KEY], name, asked)
     # apart: Ctrl-C on a terminal must not end Helm and kubectl. Settled: what is installed is removed in the same place
@@ -132,6 +151,20 @@ def _asked(words: Sequence[str], name: str, asked: dict[str, Any]) -> Oneshot:
     if not (words or asked["files"] or asked["sets"]):
         raise UsageError("there is nothing to run: give a command after --, or values with one")
     return Oneshot(name=name, command=words, **asked)
+
+
+def _inside(kubernetes: Kubernetes, ctx: click.Context, name: str, upload: Upload | None) -> int:
+    """Run the command in a MiniCluster that stays. Raises UsageError for what only one of its own can have."""
+    words, given = ctx.meta[options.WORDS_KEY], ctx.params
+    if own := next((option for key, option in OF_OWN.items() if given[key]), None):
+        raise UsageError(f"{own} is for a MiniCluster of its own, and {name} is there: leave out {own} or --in")
+    if not words:
+        shell = f"`minicluster flux {name} -- alloc -N{given['nodes'] or 1}`"
+        raise UsageError(f"there is nothing to run: give a command after --; {shell} opens a shell in an instance")
+    nodes, tasks = given["nodes"] or 1, given["tasks"] or None
+    if why := too_few_tasks(tasks or 0, nodes):
+        raise UsageError(why)
+    return run_inside(kubernetes, name, Work(words, nodes, tasks, given["seconds"], upload), streams.say)
 
 
 def _check(

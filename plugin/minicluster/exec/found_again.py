@@ -33,6 +33,8 @@ FAILED_CODE = 1
 class FoundAgain:
     """A flux command of ours."""
 
+    on_terminal = True  #: whether it has our terminal, if there is one
+
     def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say, stdin: Input | None = None) -> None:
         # apart: Ctrl-C on a terminal must not end our questions to the lead
         self._kubernetes = Kubernetes(kubernetes.context, kubernetes.namespace, is_apart=True)
@@ -47,13 +49,17 @@ class FoundAgain:
         Raises CutError, StateError.
         """
         self._stdin.place, begin = place, Age()
-        code = run(self._kubernetes, self._lead, line, Ours(self._stdin, told, self._written))
-        if code == KILLED_CODE and is_on_terminal():  # there nothing tells an end with the container
+        ours = Ours(self._stdin, told, self._written, self.on_terminal)
+        code = run(self._kubernetes, self._lead, line, ours)
+        if code == KILLED_CODE and self._is_on_terminal():  # there nothing tells an end with the container
             raise CutError("", code_of_pod=code)
         if code in (FAILED_CODE, KILLED_CODE) and self._has_new_broker(begin):
             self._written.forget_errors()  # that of the command is its own
             raise CutError("the lead's broker died", process=line[0])
         return code
+
+    def _is_on_terminal(self) -> bool:
+        return self.on_terminal and is_on_terminal()
 
     def _has_new_broker(self, since: Age) -> bool:
         """Return whether the lead's broker has died meanwhile; one that does not answer has."""
@@ -72,7 +78,7 @@ class FoundAgain:
         if job.pop("lost", False) and not may_run_twice:
             raise StateError(LOST_WITH_LEAD)
         self._job = job.get("id", "")
-        if "input" in job and is_on_terminal():
+        if "input" in job and self._is_on_terminal():
             self._say(f"the connection broke: what job {self._job} prints follows from its begin")
         return job
 

@@ -53,6 +53,7 @@ class Ours:
     stdin: Input | int  #: a descriptor is closed
     told: SignalHandler = lambda _: False
     written: Written = field(default_factory=Written)
+    on_terminal: bool = True  #: whether the command has our terminal, if there is one
 
 
 class Piped:
@@ -124,15 +125,19 @@ class Piped:
 
     def _read(self, source: IO[bytes]) -> None:
         """Copy the command's standard output."""
-        while data := source.read1(READ_BYTES):  # type: ignore[attr-defined]  # a BufferedReader
+        is_open = True
+        while is_open:
+            data = source.read1(READ_BYTES)  # type: ignore[attr-defined]  # a BufferedReader
+            is_open = bool(data)
             try:
-                sys.stdout.buffer.write(self._written.new(0, data))
+                sys.stdout.buffer.write(self._written.new(0, data) if data else self._written.rest())
                 sys.stdout.buffer.flush()
             except BrokenPipeError:
                 pass  # it is a signal, too
             except OSError as error:
                 self._failure = error
             self._quiet_since = time.monotonic()
+            self._end_at_mark()
 
     def _read_errors(self, source: IO[bytes]) -> None:
         """Copy the command's standard error."""
@@ -146,7 +151,14 @@ class Piped:
             if said.code is not None and not is_ended:
                 is_ended, self._quiet_since = True, time.monotonic()
                 self._end_input()
+                self._end_at_mark()
         self._write_error(said.end())
+
+    def _end_at_mark(self) -> None:
+        """End kubectl once all of the command's output is here, which then needs nobody any more."""
+        if self._written.is_over and self._said.code is not None and self._process:
+            with suppress(OSError):  # it has just ended
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _write_error(self, data: bytes) -> None:
         with suppress(OSError):  # nobody listens

@@ -69,7 +69,7 @@ def run(kubernetes: Kubernetes, node: Node, words: Sequence[str], ours: Ours | N
     Raises CutError when the connection breaks, and StateError when it can't be run.
     """
     ours = ours or Ours(Input())
-    if is_on_terminal():
+    if ours.on_terminal and is_on_terminal():
         return _Terminal(kubernetes, node, ours.told).run(words)
     return _piped(kubernetes, node, words, ours)
 

@@ -53,7 +53,7 @@ def run_flux(kubernetes: Kubernetes, name: str, words: Sequence[str], say: Say, 
 
 def _run(kubernetes: Kubernetes, lead: Lead, words: Sequence[str], say: Say) -> int:
     if words[0] in FOLLOWING:
-        return _Following(kubernetes, lead, say).run(words)
+        return Following(kubernetes, lead, say).run(words)
     if words[0] in SUBMITTING:
         return _Submitting(kubernetes, lead, say).run(words)
     if attaches(words):
@@ -61,7 +61,7 @@ def _run(kubernetes: Kubernetes, lead: Lead, words: Sequence[str], say: Say) -> 
     return run(kubernetes, lead, lead.flux_words(*words))
 
 
-class _Following(FoundAgain):
+class Following(FoundAgain):
     """A flux command that follows a job of its own."""
 
     _was_told = False  # to end
@@ -93,7 +93,7 @@ class _Following(FoundAgain):
                 self._say(f"job {job['id']} goes on" if job else "the job was not submitted: running the command again")
             # the last errors of a flux that ended are its own
             self._written.again(errors=not is_own)
-            line = _attach(words, job) if job else marked
+            line = self._attach(words, job) if job else marked
 
     def _follow(self, words: Sequence[str], place: int) -> int:
         """Return the exit code. Cancels a job that the command leaves behind. Raises CutError, StateError."""
@@ -108,13 +108,21 @@ class _Following(FoundAgain):
                     self._was_told = True
                     self._cancel()
 
+    def _attach(self, words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the flux command that shows a job as the `flux run` of some words."""
+        return ("job", "attach", *attach_options(words), *read_only(job), job["id"])
+
     def _told(self, number: int) -> bool:
         """Return whether a signal needs no more: a job that waits gets no signals, so it is cancelled."""
+        self._begin_to_end()
+        # after Ctrl-C flux asks for a second one, and then cancels the job itself
+        return number != signal.SIGINT and bool(self._try("stop").get("cancelled"))
+
+    def _begin_to_end(self) -> None:
+        """Give the lead a limit of time from now on."""
         if not self._was_told:
             self._was_told = True
             self._kubernetes = self._kubernetes.within(CANCEL_SECONDS)
-        # after Ctrl-C flux asks for a second one, and then cancels the job itself
-        return number != signal.SIGINT and bool(self._try("stop").get("cancelled"))
 
     def _cancel(self) -> None:
         job = self._try("cancel")
@@ -194,8 +202,3 @@ def _option_names(words: Sequence[str]) -> set[str]:
 def _may_run_twice(words: Sequence[str]) -> bool:
     """Return whether the options of a flux command mark its jobs so."""
     return any(word.endswith(f"{REQUEUE_ATTRIBUTE}=1") for word in words)
-
-
-def _attach(words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the flux command that shows a job as the `flux run` of some words."""
-    return ("job", "attach", *attach_options(words), *read_only(job), job["id"])

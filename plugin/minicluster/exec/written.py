@@ -10,6 +10,8 @@ from minicluster.cluster.pods import FIND_TOOLS
 class Written:
     """How many bytes of its output and its errors a command has written, of which none are passed on twice."""
 
+    is_over = False  #: whether its output has come to a mark of its end
+
     def __init__(self) -> None:
         self._counts, self._again = [0, 0], [0, 0]
 
@@ -27,6 +29,36 @@ class Written:
         self._again[which] -= known
         self._counts[which] += len(data) - known
         return data[known:]
+
+    def rest(self) -> bytes:
+        """Take the end of the output; return what was held back."""
+        return b""
+
+
+class UntilMark(Written):
+    """Of a command that ends its output with a mark, which is not passed on."""
+
+    _held = b""
+
+    def again(self, *, errors: bool = True) -> None:
+        """Expect the same from the begin."""
+        self._held = b""
+        super().again(errors=errors)
+
+    def new(self, which: int, data: bytes) -> bytes:
+        """Return what is new, but for what may be the mark."""
+        if which == 0:
+            data = self._held + data
+            self.is_over = data.endswith(OUTPUT_MARK)
+            at = next(at for at in range(len(OUTPUT_MARK) + 1) if data.endswith(OUTPUT_MARK[: len(OUTPUT_MARK) - at]))
+            end = len(data) - len(OUTPUT_MARK) + at
+            data, self._held = data[:end], data[end:]
+        return super().new(which, data)
+
+    def rest(self) -> bytes:
+        """Return what was no mark."""
+        held, self._held = self._held, b""
+        return b"" if self.is_over else super().new(0, held)
 
 
 class HeldBack(Written):
@@ -49,6 +81,8 @@ class HeldBack(Written):
                 target.flush()
 
 
+#: The last line of an output with a mark (instance.py)
+OUTPUT_MARK = b"\x1eminicluster-end\n"
 #: The line with the process id, so that a signal finds the command
 BEGIN_LINE = re.compile(rb"^minicluster-process (\d+)\n", re.MULTILINE)
 #: Comes with the exit code: without it the connection broke while the command ran

@@ -46,6 +46,11 @@ def first_line(program: str) -> str:
     return json.dumps([*texts.items()]) + "\n"
 
 
+def program_text(program: str) -> str:
+    """Return a program that imports none of ours, for `flux python -c`: it leaves its input to the command."""
+    return _text(program)
+
+
 def _imported(text: str) -> Iterator[str]:
     """Yield the modules of ours that a module imports, but those of the pods only if it imports them at once."""
     for indent, name in IMPORT.findall(text):

@@ -28,7 +28,13 @@ from minicluster.pod import without_comments
             ],
         ),
         ("job_report", ["saved", "offers", "state", "job_record", "history"]),
-        ("mine", ["history", "output_events", "begun", "saved", "offers", "state", "job_record", "copies"]),
+        (
+            "mine",
+            [
+                *("history", "output_events", "begun", "saved", "offers", "state", "job_record", "copies"),
+                *("unmet", "waiting", "described"),
+            ],
+        ),
         (
             "observe",
             [

@@ -1,8 +1,9 @@
-"""mine.py KEY AGE stop|cancel|find|taken|broker [JOB]: finds or cancels what `minicluster flux` submitted with a key.
+"""mine.py KEY AGE stop|cancel|find|taken|waits|broker [JOB]: finds or cancels what a client submitted with a key.
 
 AGE is the number of seconds since the command began. ``stop`` cancels the job if it waits, ``cancel`` also
 if it runs. ``find`` ends the command that has submitted it, whose client is gone: it would submit it later, or read on.
 ``find`` of a JOB, by its id, is one that others have submitted, or the last that runs it again (requeue.py).
+``waits`` prints the job's ``id`` and why it ``waits``, "" if it does not.
 ``taken`` ends the command, too, and prints the ``ids`` of all its jobs, the oldest first.
 Prints a JSON object: the job's ``id``, whether it was ``cancelled``, and ``input``, how many bytes of its input it got,
 and whether also the end; {} if there is no such job. Of one that Flux has forgotten, the ``id`` and the ``exit_code``
@@ -132,10 +133,14 @@ def main(key: str, age: str, action: str, name: str = "") -> dict[str, Any]:
         if action == "find":
             last = History(folder()).record(int(JobID(name))) if name else next(recorded(key), None)
         return {"id": last["id"], "exit_code": last["exit_code"]} if last else missing(handle, float(age))
+    if action == "waits":
+        from described import why
+
+        return {"id": JobID(job.id).f58plain, "waits": why([job.id], handle)[0]}
     is_cancelled = job.state in WAITING if action == "stop" else action == "cancel"
     if is_cancelled:
         try:
-            cancel(handle, job.id, "its `minicluster flux` was told to stop")
+            cancel(handle, job.id, "its minicluster command was told to stop")
         except OSError:
             return {}  # it has just ended
     answer = {"id": JobID(job.id).f58plain, "cancelled": is_cancelled}

@@ -1,0 +1,68 @@
+"""`minicluster run --in`: commands in instances of their own, inside a MiniCluster that stays."""
+
+import signal
+import subprocess
+
+from real_cluster import IN_PODS, Install
+from support import Process
+
+from tools.clients import Done, until
+from tools.releases import STEP_SECONDS, FluxRelease
+from tools.testbed import NAME
+
+pytestmark = IN_PODS
+
+FOUR_CORES = {"cores": 4}
+TWO = {"size": 2, "maxSize": 4, "interactive": True, "logging": {"quiet": True}}
+BEGINS = '[ "$FLUX_TASK_RANK" != 0 ] || echo begun; exec sleep 900'
+
+
+def start(cluster: FluxRelease, *words: str) -> Process:
+    """Start a command in an instance of the cluster."""
+    line = ("minicluster", "run", "--namespace", cluster.namespace, "--in", NAME, *words)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return Process(line, env=cluster.cluster.env, text=True, **pipes)
+
+
+def run(cluster: FluxRelease, *words: str, stdin: str = "") -> Done:
+    """Run one to its end."""
+    with start(cluster, *words) as process:
+        out, err = process.communicate(stdin, timeout=2 * STEP_SECONDS)
+    return Done(process.returncode, out, err)
+
+
+def active(cluster: FluxRelease) -> str:
+    """Return the names of the jobs that have not ended."""
+    return cluster.flux(0, "jobs", "-n", "-o", "{name}")
+
+
+def test_commands_have_instances_of_their_own_and_leave_nothing(release: Install) -> None:
+    cluster = release(TWO, FOUR_CORES)
+    hosts = run(cluster, "-N2", "--", "hostname")
+    assert (hosts.code, sorted(hosts.out.splitlines())) == (0, [f"{NAME}-0", f"{NAME}-1"])
+    text = "flux getattr size; flux resource list -no '{nnodes}' -s all; cat; exit 7"
+    own = run(cluster, "-N1", "--", "sh", "-c", text, stdin="in\n")
+    assert (own.code, own.out) == (7, "1\n1\nin\n")
+    # it may wait for the end of the former instance, which is said after a while
+    assert own.err.splitlines()[-1] == "flux-job: task(s) exited with exit code 7"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with start(cluster, "-N2", "--", "sh", "-c", BEGINS) as process:
+            assert process.stdout
+            assert process.stdout.readline() == "begun\n"
+            process.send_signal(number)
+            _, err = process.communicate(timeout=STEP_SECONDS)
+        assert process.returncode == 128 + number
+        assert "is cancelled\n" in err
+    until(lambda: not active(cluster), STEP_SECONDS)
+    assert cluster.flux(0, "jobs", "-ano", "{name} {status}") == "sh CANCELED\n" * 2 + "sh FAILED\nhostname COMPLETED\n"
+
+
+def test_an_instance_whose_lead_is_killed_is_said_to_be_lost(release: Install) -> None:
+    cluster = release(TWO, FOUR_CORES)
+    with start(cluster, "-N2", "--", "sh", "-c", BEGINS) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        cluster.kubectl("delete", "pod", cluster.pod(0), "--force", "--grace-period=0")
+        _, err = process.communicate(timeout=2 * STEP_SECONDS)
+    assert process.returncode == 1
+    assert "what was submitted may have run: look before you run the command again" in err.splitlines()[-1]
