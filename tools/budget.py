@@ -129,7 +129,7 @@ def between_rooms() -> list[tuple[str, str]]:
 
 
 FIGURES = (
-    Figure("statements of the package", statements, 23700),
+    Figure("statements of the package", statements, 23760),
     Figure("files of the package", files, 359),
     Figure("arrows between rooms", arrows, 123),
     Figure("doors of rooms", doors, 107),

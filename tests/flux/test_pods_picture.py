@@ -30,9 +30,9 @@ GROWS = {
 
 
 @contextmanager
-def opened(cluster: FluxRelease) -> Iterator[Page]:
+def opened(cluster: FluxRelease, *options: str) -> Iterator[Page]:
     """Open the page of `minicluster dashboard`."""
-    line = ["minicluster", "dashboard", NAME, "-n", cluster.namespace, "--no-open"]
+    line = ["minicluster", "dashboard", NAME, "-n", cluster.namespace, "--no-open", *options]
     with (
         subprocess.Popen(line, env=cluster.cluster.env, text=True, stdout=subprocess.PIPE) as process,
         sync_playwright() as playwright,
@@ -92,10 +92,11 @@ def test_the_page_follows_a_run_and_its_file_shows_the_same(release: Install, tm
         assert all(text in marks for text in ("size 1 -> 2: ", "drained: disk full", "the lead started again"))
 
 
-def test_the_page_shows_what_jobs_use(release: Install) -> None:
+def test_the_page_shows_what_jobs_use_and_cancels_and_drains(release: Install) -> None:
     cluster = release({"size": 2, "interactive": True}, {"cores": 1})
     cluster.wait_for("0-1")
-    with opened(cluster) as page:
+    with opened(cluster, "--writable") as page:
+        page.on("dialog", lambda dialog: dialog.accept())
         page.locator("#state", has_text="Running").wait_for()
         spin = ("sh", "-c", "x=$(head -c 40000000 /dev/zero | tr '\\0' x); while :; do :; done")
         cluster.flux(0, "submit", "--quiet", "-N2", "-n2", "--job-name=spin", "-t2m", *spin)
@@ -109,7 +110,14 @@ def test_the_page_shows_what_jobs_use(release: Install) -> None:
         # both share the cores of one Kubernetes node
         assert 0.3 < cores < 2.1
         assert 0.07 < memory < 0.5
-        cluster.flux(0, "cancel", "--all")
+        page.click("#cancel")
+        page.locator("#rows tr.job", has_text="CANCELED").wait_for()
         page.keyboard.press("Escape")
         reserved = "Bokeh.documents.at(-1).get_model_by_name('cores used').data.reserved.at(-1)"
         until(lambda: page.evaluate(reserved) == 0)
+        page.select_option("#node", "1")
+        page.fill("#reason", "disk full")
+        page.click("#drain")
+        page.locator("#marks li", has_text=f"{NAME}-1 drained: disk full").wait_for()
+        page.locator("#drain", has_text="undrain").click()
+        page.locator("#marks li", has_text=f"{NAME}-1 undrained").wait_for()

@@ -21,13 +21,16 @@ from minicluster.status.lookup import find
 @options.context()
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; by default a free one.")
 @click.option("--host", "hosts", multiple=True, metavar="HOST[:PORT]", help="Another name by which a proxy is reached.")
+@click.option("--writable", is_flag=True, help="Let the page cancel jobs, and drain and undrain nodes.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
-def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str, ...], no_open: bool) -> None:
+def command(
+    name: str, namespace: str, context: str, port: int, hosts: tuple[str, ...], writable: bool, no_open: bool
+) -> None:
     """Show the jobs and nodes of a MiniCluster on a live page.
 
     The page is served until Ctrl-C, on 127.0.0.1 only. Without NAME it lists the MiniClusters of the namespace. Its
-    address, on standard output, has a random token: whoever knows it sees what you may see. The page changes nothing,
-    and adds nothing to the cluster.
+    address, on standard output, has a random token: whoever knows it sees what you may see. The page adds nothing to
+    the cluster, and changes nothing unless it is --writable: then it asks before each change.
 
     Needs Bokeh: pip install 'minicluster[dashboard]'. Uses kubectl, with the permissions of `minicluster status`, and
     `list` of events to know why the size changed.
@@ -50,6 +53,7 @@ def command(name: str, namespace: str, context: str, port: int, hosts: tuple[str
         kubernetes,
         where=options_of(namespace, context),
         hosts=hosts,
+        writable=writable,
         listing=lambda: find_all(kubernetes, False, datetime.now(UTC)),
     )
     files = []

@@ -34,6 +34,7 @@ QUESTIONS = {
     "whether a job would fit": Limit(30, "would_fit"),
     "picture": Limit(60, "observe"),
     "job of a picture": Limit(20, "detail"),
+    "change of a page": Limit(20),
     "events of a job": Limit(20),
     "log of a broker": Limit(20),
     "job of a client": Limit(20, "mine"),

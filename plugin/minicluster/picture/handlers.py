@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +12,9 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from minicluster.console import streams
 from minicluster.console.templates import rendered
-from minicluster.errors import MiniClusterError
+from minicluster.errors import MiniClusterError, one_line
 from minicluster.picture import figures, page
-from minicluster.picture.answers import job_answer
+from minicluster.picture.answers import change, job_answer
 from minicluster.picture.pages import Pages, Shown
 
 PAGE_POLICY = (
@@ -130,7 +131,7 @@ class ClusterPage(Guarded):
 
     def get(self, _token: str, name: str) -> None:
         """Send it; what it shows comes later."""
-        self.finish(page.live(name, self.pages.where))
+        self.finish(page.live(name, self.pages.where, writable=self.pages.writable))
 
 
 class JobAnswer(Guarded):
@@ -141,6 +142,28 @@ class JobAnswer(Guarded):
         job = self.get_query_argument("id", "")
         loop = asyncio.get_running_loop()
         self.finish(await loop.run_in_executor(self.pages.pool, job_answer, self.pages.kube, name, job))
+
+
+class Change(Guarded):
+    """Changes that a page asks for: those of our own alone, and only when it was started so."""
+
+    async def post(self, _token: str, name: str) -> None:
+        """Do it; of no other origin, nor of none, and not of a form."""
+        kind = self.request.headers.get("Content-Type", "")
+        if not self.pages.writable:
+            self._refuse(403, "refused: this page changes nothing: start it with --writable\n")
+        elif not self.request.headers.get("Origin") or kind != "application/json":
+            self._refuse(403, "refused: this is for the page alone\n")
+        else:
+            try:
+                asked = dict(json.loads(self.request.body))
+            except (ValueError, TypeError):
+                self._refuse(400, "what was asked is no JSON object\n")
+                return
+            loop = asyncio.get_running_loop()
+            said = await loop.run_in_executor(self.pages.pool, change, self.pages.kube, name, asked)
+            streams.say(f"from the page of {name}: {one_line(said.get('done') or said['error'])}")
+            self.finish(said)
 
 
 class LivePage(Guarded, WebSocketHandler):

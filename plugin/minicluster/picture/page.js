@@ -57,6 +57,7 @@
 
   function draw() {
     drawStatus();
+    drawChanges();
     drawTable();
     if (plots) drawPlots();
   }
@@ -81,6 +82,47 @@
   function say(trouble) {
     by("trouble").hidden = !trouble;
     by("trouble").textContent = trouble;
+  }
+
+  // changes, when the page was started so ------------------------------------------------------------------------
+
+  // asks first; what becomes of it is told as any other change
+  async function change(question, asked) {
+    if (!confirm(question)) return;
+    const body = {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(asked)};
+    const said = await fetch("change", body).then((answer) => answer.json()).catch(() => ({error: "no answer"}));
+    by("said").hidden = false;
+    by("said").className = said.error ? "wrong" : "";
+    by("said").textContent = said.error ? `It was not done: ${said.error}` : `Done: ${said.done}`;
+  }
+
+  const chosenNode = () => told.nodes.find((node) => String(node.rank) === by("node").value);
+
+  function drawChanges() {
+    const job = jobs.get(chosen), canChange = config.writable && isLive(), select = by("node"), kept = select.value;
+    by("change").hidden = !canChange || !told.nodes.length;
+    by("cancel").hidden = !canChange || !job || !ACTIVE.includes(job.status);
+    const options = told.nodes.map((node) => [String(node.rank), `${node.name}, ${node.state}`]);
+    if (options.join() !== [...select.options].map((option) => [option.value, option.text]).join()) {
+      select.replaceChildren(...options.map(([rank, text]) => new Option(text, rank)));
+      if (options.some(([rank]) => rank === kept)) select.value = kept;
+    }
+    const isDrained = (chosenNode() || {}).state === "drained";
+    by("drain").textContent = isDrained ? "undrain" : "drain";
+    by("reason").hidden = isDrained;
+  }
+
+  function drainNode() {
+    const node = chosenNode();
+    if (!node) return;
+    if (node.state === "drained") change(`Undrain ${node.name}, so that it takes jobs again?`, {change: "undrain", of: String(node.rank)});
+    else change(`Drain ${node.name}, so that it takes no more jobs? Those on it run to their end.`,
+      {change: "drain", of: String(node.rank), reason: by("reason").value});
+  }
+
+  function cancelJob() {
+    const job = jobs.get(chosen);
+    if (job) change(`Cancel job ${job.id} (${job.name.slice(0, 100)})? It can't be taken back.`, {change: "cancel", of: job.id});
   }
 
   // plots -------------------------------------------------------------------------------------------------------
@@ -396,9 +438,12 @@
 
   async function begin() {
     heads();
-    for (const id of ["controls", "filters"]) by(id).onsubmit = (event) => event.preventDefault();
+    for (const id of ["controls", "filters", "change"]) by(id).onsubmit = (event) => event.preventDefault();
     for (const id of ["search", "only"]) by(id).oninput = drawTable;
     for (const id of ["colour", "span", "use"]) by(id).oninput = draw;
+    by("node").oninput = drawChanges;
+    by("drain").onclick = drainNode;
+    by("cancel").onclick = cancelJob;
     by("list").onscroll = drawTable;
     by("close").onclick = () => { chosen = ""; by("detail").hidden = true; draw(); };
     document.onkeydown = (event) => { if (event.key === "Escape") by("close").onclick(); };

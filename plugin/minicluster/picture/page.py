@@ -23,9 +23,9 @@ def as_file(name: str, where: str, data: dict[str, Any]) -> bytes:
     return page.encode()
 
 
-def live(name: str, where: str) -> bytes:
+def live(name: str, where: str, *, writable: bool = False) -> bytes:
     """Return the page that the server of a live page sends. Raises ToolError without Bokeh."""
-    return _page(name, _config(name, where, live=True), policy="", library="", script="").encode()
+    return _page(name, _config(name, where, live=True, writable=writable), policy="", library="", script="").encode()
 
 
 def script() -> str:
@@ -46,6 +46,7 @@ def _config(name: str, where: str, **more: Any) -> dict[str, Any]:
         "name": name,
         "where": where,
         "live": False,
+        "writable": False,
         "plots": figures.plots(),
         "bars": figures.BAR_FIELDS,
         "colours": figures.COLOURS,

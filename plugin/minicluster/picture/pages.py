@@ -52,13 +52,15 @@ class Pages:
         *,
         where: str = "",
         hosts: Sequence[str] = (),
+        writable: bool = False,
         listing: Callable[[], Sequence[dict[str, Any]]] = tuple,
     ) -> None:
         """Take a namespace, its options for commands, and what lists its MiniClusters.
 
-        ``hosts`` are other names by which a proxy is reached.
+        ``hosts`` are other names by which a proxy is reached. Pages that are ``writable`` can change things.
         """
         figures.check()
+        self.writable = writable
         self.kube, self.where, self.hosts, self.listing = kube, where, tuple(hosts), listing
         self.token, self.port = secrets.token_urlsafe(24), 0
         self.shown: dict[str, Shown] = {}

@@ -1,7 +1,7 @@
-"""The server of live pages: on 127.0.0.1 alone, for who knows a random token, and read-only.
+"""The server of live pages: on 127.0.0.1 alone, for who knows a random token, and read-only unless told otherwise.
 
-Another page in the same browser can read nothing of it: Host and Origin of each request are checked. Tornado, which
-Bokeh brings, is imported in this module, which is therefore imported where a page is served.
+Another page in the same browser can read or do nothing by it: Host and Origin of each request are checked. Tornado,
+which Bokeh brings, is imported in this module, which is therefore imported where a page is served.
 """
 
 import asyncio
@@ -15,7 +15,16 @@ from tornado.ioloop import PeriodicCallback
 from tornado.web import Application
 
 from minicluster.errors import UsageError
-from minicluster.picture.handlers import ClusterPage, IndexPage, JobAnswer, Library, LivePage, Nothing, PageScript
+from minicluster.picture.handlers import (
+    Change,
+    ClusterPage,
+    IndexPage,
+    JobAnswer,
+    Library,
+    LivePage,
+    Nothing,
+    PageScript,
+)
 from minicluster.picture.pages import LOCAL, Pages
 
 #: Seconds between two messages to a page
@@ -69,6 +78,7 @@ class PageServer:
             (r"/([^/]+)/page\.js", PageScript),
             (rf"/([^/]+)/{NAME}/", ClusterPage),
             (rf"/([^/]+)/{NAME}/job", JobAnswer),
+            (rf"/([^/]+)/{NAME}/change", Change),
             (rf"/([^/]+)/{NAME}/live", LivePage),
         ]
         # the addresses have the token, and belong in no log

@@ -29,11 +29,12 @@ class Pictured:
     _kube: KubePort
     _page: "LocalPage | None" = None
 
-    def dashboard(self, *, port: int = 0, hosts: Sequence[str] = ()) -> str:
+    def dashboard(self, *, port: int = 0, hosts: Sequence[str] = (), writable: bool = False) -> str:
         """Return the address of a live page on this machine, which is there until `close`; it needs Bokeh.
 
         ``hosts`` are other names by which your browser reaches it, such as that of a JupyterHub whose
-        jupyter-server-proxy leads to it: the page is then at ``proxy/PORT/…`` there.
+        jupyter-server-proxy leads to it: the page is then at ``proxy/PORT/…`` there. With ``writable`` it can cancel
+        jobs, and drain and undrain nodes, and asks before it does.
         Raises SdkError without Bokeh, ArgumentError for a port that is taken.
         """
         from minicluster.picture import figures  # noqa: PLC0415 - few programs need it
@@ -44,7 +45,7 @@ class Pictured:
             raise SdkError(str(error)) from None
         with translated():
             if self._page is None:
-                self._page = LocalPage(self._kube, self.name, self.namespace, port, hosts)
+                self._page = LocalPage(self._kube, self.name, self.namespace, port, hosts=hosts, writable=writable)
             return self._page.address
 
     def _close_page(self) -> None:
@@ -78,13 +79,13 @@ class Pictured:
 class LocalPage:
     """A live page, served by a thread of its own."""
 
-    def __init__(self, kube: KubePort, name: str, namespace: str, port: int, hosts: Sequence[str]) -> None:
-        """Serve it. Raises UsageError for a port that is taken."""
+    def __init__(self, kube: KubePort, name: str, namespace: str, port: int, **options: Any) -> None:
+        """Serve it, with options of `Pages`. Raises UsageError for a port that is taken."""
         # Bokeh's server is installed where pages are wanted
         from minicluster.picture.pages import Pages  # noqa: PLC0415
         from minicluster.picture.served import PageServer  # noqa: PLC0415
 
-        self._pages = Pages(kube, where=f" -n {namespace}", hosts=hosts)
+        self._pages = Pages(kube, where=f" -n {namespace}", **options)
         self._server: PageServer = PageServer(self._pages)
         self._ready, self._error = threading.Event(), None  # type: threading.Event, MiniClusterError | None
         self._thread = threading.Thread(target=self._run, args=(port,), name="minicluster-page", daemon=True)

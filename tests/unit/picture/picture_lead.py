@@ -83,6 +83,8 @@ class PictureLead:
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
+        self.changes: list[list[str]] = []  #: commands of flux, which it refuses if `refuses` says why
+        self.refuses = ""
         self.talks: queue.Queue[TellingChannel] = queue.Queue()
         self._all: list[TellingChannel] = []
         pods = [plain_pod(index, uid=f"uid {index}") for index in range(4)]
@@ -94,6 +96,9 @@ class PictureLead:
     def _run(self, words: Sequence[str]) -> Any:
         if words[0] == "/bin/sh":
             return FakeChannel(json.dumps(self.answers.get(words[-1], {"error": "no id"})).encode())
+        if words[1] in ("cancel", "resource"):
+            self.changes.append([*words])
+            return FakeChannel(stderr=self.refuses.encode(), code=1 if self.refuses else 0)
         talk = TellingChannel()
         self._all.append(talk)
         self.talks.put(talk)

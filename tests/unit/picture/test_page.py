@@ -13,7 +13,8 @@ from conftest import Served
 from minicluster.picture import page as pages
 from minicluster.picture.timeline import Timeline
 from picture_lead import START, PictureLead, job
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, sync_playwright
+from status_samples import SETTINGS, flux
 
 from tools.clients import until
 
@@ -198,6 +199,52 @@ def test_what_jobs_use_is_drawn_and_a_panel_covers_no_plot(filled: tuple[Page, A
     assert not overflows(page)
 
 
+def test_a_writable_page_asks_before_it_changes_things(
+    served: Served, picture_lead: PictureLead, open_page: Open
+) -> None:
+    served.pages.writable = True
+    served.pages.show("mini")
+    runs = {"state": "RUN", "result": None, "t_cleanup": None, "t_inactive": None, "exit_code": None}
+    talk = picture_lead.begin([job(1, name=HOSTILE, **runs), job(2)])
+    page, asked, says = open_page(served.pages.address("mini")), [], [False, True, True, True]
+
+    def answer(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.accept() if says.pop(0) else dialog.dismiss()
+
+    page.on("dialog", answer)
+    page.locator("tr[data-id=f2]").click()
+    assert page.locator("#cancel").is_hidden()
+    page.locator("tr[data-id=f1]").click()
+    page.click("#cancel")
+    assert picture_lead.changes == []
+    page.click("#cancel")
+    page.locator("#said", has_text="Done: flux cancel f1").wait_for()
+    assert asked == [f"Cancel job f1 ({HOSTILE[:100]})? It can't be taken back."] * 2
+    page.select_option("#node", "3")
+    page.fill("#reason", "disk full")
+    page.click("#drain")
+    page.locator("#said", has_text="flux resource drain -- 3 disk full").wait_for()
+    talk.say(status=[SETTINGS, {**flux(drained={"3": "disk full"}), "waiting": [], "queue_problem": ""}], now=START)
+    page.locator("#drain", has_text="undrain").wait_for()
+    picture_lead.refuses = "flux-resource: ERROR: <b>no"
+    page.click("#drain")
+    page.locator("#said.wrong", has_text="It was not done: ").wait_for()
+    assert asked[2:] == [
+        "Drain mini-3, so that it takes no more jobs? Those on it run to their end.",
+        "Undrain mini-3, so that it takes jobs again?",
+    ]
+    words = [["cancel", "f1"], ["resource", "drain", "--", "3", "disk full"], ["resource", "undrain", "3"]]
+    assert picture_lead.changes == [["/mnt/bin/flux", *each] for each in words]
+    assert (page.title(), overflows(page)) == ("mini · minicluster", False)
+
+
+def test_a_page_that_is_not_writable_has_no_button_that_changes_things(filled: tuple[Page, Any]) -> None:
+    page, _ = filled
+    page.locator("tr[data-id=f3]").click()
+    assert [page.locator(each).is_visible() for each in ("#cancel", "#drain", "#detail")] == [False, False, True]
+
+
 def test_the_pointer_on_a_bar_shows_the_job(filled: tuple[Page, Any]) -> None:
     page, _ = filled
     where = page.evaluate(
@@ -254,7 +301,10 @@ def test_what_is_lost_is_told_and_what_is_known_stays(
     assert len(names(page)) == 4
 
 
-def test_another_page_of_the_browser_can_read_nothing(served: Served, open_page: Open, tmp_path: Path) -> None:
+def test_another_page_of_the_browser_can_read_and_do_nothing(
+    served: Served, picture_lead: PictureLead, open_page: Open, tmp_path: Path
+) -> None:
+    served.pages.writable = True
     (tmp_path / "index.html").write_text("<title>other</title>")
     handler = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     with http.server.ThreadingHTTPServer(
@@ -278,12 +328,17 @@ def test_another_page_of_the_browser_can_read_nothing(served: Served, open_page:
               one.src = address;
               document.body.append(one);
             });
-            return [await read(""), await read("job?id=f1"), await talk, await frame]; }""",
+            const body = '{"change": "cancel", "of": "f1"}';
+            const ours = {method: "POST", headers: {"Content-Type": "application/json"}, body};
+            const plain = {method: "POST", mode: "no-cors", body};
+            const send = (how) => fetch(address + "change", how).then((answer) => answer.status).catch(() => "refused");
+            return [await read(""), await read("job?id=f1"), await talk, await frame, await send(ours),
+              await send(plain) || "refused"]; }""",
             address,
         )
         other.shutdown()
         thread.join()
-    assert found == ["refused"] * 4
+    assert (found, picture_lead.changes) == (["refused"] * 6, [])
 
 
 @pytest.mark.parametrize(

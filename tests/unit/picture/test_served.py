@@ -14,11 +14,13 @@ from tornado.ioloop import IOLoop
 from tornado.websocket import websocket_connect
 
 
-def get(served: Served, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
+def get(
+    served: Served, path: str, method: str = "GET", body: str = "", **headers: str
+) -> tuple[int, dict[str, str], str]:
     """Return status, headers and body of an answer."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection = http.client.HTTPConnection("127.0.0.1", served.pages.port, timeout=20)
-    connection.request(method, path, headers={"Host": f"127.0.0.1:{served.pages.port}", **named})
+    connection.request(method, path, body or None, headers={"Host": f"127.0.0.1:{served.pages.port}", **named})
     answer = connection.getresponse()
     found = answer.status, dict(answer.getheaders()), answer.read().decode()
     connection.close()
@@ -77,6 +79,93 @@ def test_other_pages_and_other_methods_are_refused(served: Served) -> None:
     assert get(served, path, Host=f"localhost:{port}")[0] == 200
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
         assert get(served, f"/{served.pages.token}/mini/", method)[0] == 405
+
+
+#: What a page of ours sends with a change
+OURS = {"Content_Type": "application/json"}
+
+
+def post(served: Served, asked: object, **headers: str) -> tuple[int, str]:
+    """Return status and body of the answer to a change that is asked for."""
+    origin = {"Origin": f"http://127.0.0.1:{served.pages.port}", **OURS, **headers}
+    body = asked if isinstance(asked, str) else json.dumps(asked)
+    status, _, text = get(served, f"/{served.pages.token}/mini/change", "POST", body, **origin)
+    return status, text
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"change": "cancel", "of": "f2aBVu4iT"}, ["cancel", "f2aBVu4iT"]),
+        ({"change": "drain", "of": "3", "reason": "-f disk\nfull"}, ["resource", "drain", "--", "3", "-f disk full"]),
+        ({"change": "drain", "of": "3"}, ["resource", "drain", "--", "3", "drained from the page"]),
+        ({"change": "undrain", "of": "3"}, ["resource", "undrain", "3"]),
+    ],
+)
+def test_a_writable_page_has_flux_change_things(
+    served: Served,
+    picture_lead: PictureLead,
+    capfd: pytest.CaptureFixture[str],
+    asked: dict[str, str],
+    words: list[str],
+) -> None:
+    served.pages.writable = True
+    assert post(served, asked) == (200, json.dumps({"done": " ".join(["flux", *words])}))
+    assert picture_lead.changes == [["/mnt/bin/flux", *words]]
+    assert capfd.readouterr().err == f"minicluster: from the page of mini: {' '.join(['flux', *words])}\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"change": "cancel", "of": "--all"}, "'--all' can't be what to cancel"),
+        ({"change": "drain", "of": "0-3"}, "'0-3' can't be what to drain"),
+        ({"change": "drain", "of": "3", "reason": "minicluster: x"}, "a reason that begins with 'minicluster: ' is"),
+        ({"change": "shutdown", "of": "3"}, "a page can't do 'shutdown': choose cancel, drain, undrain"),
+        ({"change": ["cancel"], "of": {}}, "a page can't do \"['cancel']\""),
+        ({}, "a page can't do ''"),
+    ],
+)
+def test_what_is_no_change_is_refused(
+    served: Served, picture_lead: PictureLead, asked: dict[str, Any], problem: str
+) -> None:
+    served.pages.writable = True
+    status, text = post(served, asked)
+    assert (status, json.loads(text)["error"].startswith(problem), picture_lead.changes) == (200, True, [])
+
+
+def test_a_change_that_flux_refuses_is_told(served: Served, picture_lead: PictureLead) -> None:
+    served.pages.writable = True
+    picture_lead.refuses = "flux-cancel: f1: job is inactive"
+    assert post(served, {"change": "cancel", "of": "f1"}) == (200, json.dumps({"error": picture_lead.refuses}))
+    picture_lead.kube.has["pods"] = []
+    status, text = post(served, {"change": "cancel", "of": "f1"})
+    assert (status, json.loads(text)) == (200, {"error": "mini has no lead now: nothing is changed"})
+
+
+def test_a_page_that_is_not_writable_changes_nothing(served: Served, picture_lead: PictureLead) -> None:
+    why = "refused: this page changes nothing: start it with --writable\n"
+    assert post(served, {"change": "cancel", "of": "f1"}) == (403, why)
+    assert picture_lead.changes == []
+
+
+def test_changes_are_for_our_own_page_alone(served: Served, picture_lead: PictureLead) -> None:
+    served.pages.writable = True
+    asked, port = {"change": "cancel", "of": "f1"}, served.pages.port
+    for origin in ("http://evil.example", "null", f"http://127.0.0.1:{port + 1}", f"file://127.0.0.1:{port}", ""):
+        assert post(served, asked, Origin=origin)[0] == 403
+    for kind in ("text/plain", "application/x-www-form-urlencoded"):
+        assert post(served, asked, Content_Type=kind) == (403, "refused: this is for the page alone\n")
+    assert post(served, asked, Host="evil.example")[0] == 403
+    assert post(served, asked, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="cors")[0] == 403
+    body, path = json.dumps(asked), f"/{served.pages.token}/mini/change"
+    assert get(served, path, "POST", body, **OURS)[0] == 403
+    own = {"Origin": f"http://127.0.0.1:{port}", **OURS}
+    assert get(served, path.replace("/mini", "x/mini"), "POST", body, **own)[0] == 404
+    for method in ("GET", "PUT", "DELETE", "OPTIONS"):
+        assert get(served, path, method, **own)[0] == 405
+    assert [post(served, text)[0] for text in ("", "{", "7")] == [400] * 3
+    assert picture_lead.changes == []
 
 
 def test_a_proxy_has_the_name_that_was_given(served: Served) -> None:
