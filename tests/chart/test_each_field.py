@@ -142,6 +142,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "containers.0.batchRaw": runner(command="x", batch=True),
     "containers.0.batch": runner(command="x"),
     "containers.0.commands.nodeCheckSeconds": runner(commands={"nodeCheck": "x"}),
+    "flux.preemption.minimumRunSeconds": {"flux": {"preemption": {"afterSeconds": 60}}},
     **{f"flux.idleJobs.{key}": {"flux": {"idleJobs": {"for": 60}}} for key in ("below", "action")},
     "archive.dumpSeconds": {"archive": {"path": "/data/state.tgz"}},
     "report.path": runner(volumes={"d": {"path": "/d", "emptyDir": True}}),

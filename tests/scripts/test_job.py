@@ -319,10 +319,11 @@ def test_work_that_succeeded_or_is_not_put_back_is_not_followed(
     [
         (KEPT[0], ["cancel", "kept"]),
         (KEPT[1], ["cancel", "kept"]),
-        ({"size": 2}, ["cancel"]),
-        ({"size": 2, "pod": {"onStop": "requeue"}}, ["requeue"]),
+        ({"size": 2}, ["cancel", "lost"]),
+        ({"size": 2, "pod": {"onStop": "requeue"}}, ["requeue", "lost"]),
+        ({"size": 2, "flux": {"preemption": {"afterSeconds": 9}}}, ["cancel", "lost", "9", "60", "15"]),
     ],
-    ids=["archive", "claim", "none", "requeue"],
+    ids=["archive", "claim", "none", "requeue", "preemption"],
 )
 def test_the_undrainer_starts_with_the_lead(make: Make, values: dict[str, object], words: list[str]) -> None:
     pod = make({**QUIET, **values})

@@ -199,6 +199,15 @@ class FakeFlux:
         assert nodeid == 0
         return {"stop_reason": self.stop_reason} if self.stop_reason else {}
 
+    def job_manager_memo(self, payload: Any, _: int | None) -> None:
+        assert not payload["volatile"]
+        job = next(job for job in self.jobs if job["id"] == payload["id"])
+        job["annotations"] = {"user": {**job.get("annotations", {}).get("user", {}), **payload["memo"]}}
+
+    def job_manager_urgency(self, payload: Any, _: int | None) -> None:
+        job = next(job for job in self.jobs if job["id"] == payload["id"])
+        job["urgency"] = job["priority"] = payload["urgency"]
+
     def job_manager_stats_get(self, _: Any, nodeid: int | None) -> dict[str, Any]:
         assert nodeid == 0
         return {"active_jobs": len(self.jobs), "inactive_jobs": 3, "max_jobid": self.newest}

@@ -46,6 +46,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_state_volume": _flag(cluster.state_claim),
         "mc_check_seconds": _check_seconds(runner),
         **dict(zip(("mc_leave_seconds", "mc_kill_seconds", "mc_end_seconds"), broker.grace(cluster), strict=True)),
+        "mc_preemption": _preemption(cluster),
         "mc_on_stop": cluster.spec["pod"]["onStop"],
         "mc_work": work.kind(cluster),
         "mc_wrap": cluster.flux["wrap"].split(",")[0],
@@ -93,6 +94,14 @@ def _of_guard(cluster: MiniClusterModel) -> dict[str, object]:
         "mc_reserve": _bytes(cluster.flux["memoryReserve"]),
         "mc_idle": f"{idle['below']} {idle['for']} {idle['action']}" if idle["for"] else "",
     }
+
+
+def _preemption(cluster: MiniClusterModel) -> str:
+    """Return the seconds of `flux.preemption`, and those that jobs have before a pod's end; "" without it."""
+    rules = cluster.flux["preemption"]
+    if not rules["afterSeconds"]:
+        return ""
+    return f"{rules['afterSeconds']} {rules['minimumRunSeconds']} {broker.grace(cluster)[0]}"
 
 
 def _bytes(quantity: str) -> str:

@@ -162,6 +162,8 @@ def _of_waiting(name: str, who: str, known: Mapping[str, Any], sizes: Mapping[st
         yield Reason(
             f"{who} waits for {duration(known['now'] - job['t_submit'])}{what or ': Flux has yet to look at it'}"
         )
+    if known["warned"]:
+        yield Reason(f"stopped for it: {known['warned']}")
     yield from _start("it starts", known)
     yield from _growth("it can run", name, known, sizes)
 

@@ -124,3 +124,73 @@ def test_a_refused_copy_is_told_and_does_not_stop_the_others(
         "user.minicluster.requeue is 7: must be 0 or 1",
         "minicluster: job f6 lost a node: it runs again as f1000",
     ]
+
+
+# Retries -------------------------------------------------------------------------------------------------------
+
+
+def failed(flux: FakeFlux, code: int, **fields: Any) -> dict[str, Any]:
+    """Add a job that has ended with an exit code; return it as Flux lists it."""
+    lose(flux, 5, waitstatus=code << 8, t_inactive=1001.0, **{"exception_occurred": False, **fields})
+    return flux.jobs[-1]
+
+
+@pytest.mark.parametrize(
+    ("own", "ends"),
+    [
+        ({"retries": 3}, (1, 1)),
+        ({"retries": "3", "retried": 2}, (1, 3)),
+        ({"retries": 3, "retried": 3}, (1, 0)),
+        ({"retries": 3}, (0, 0)),
+        ({"retries": 3, "retryOn": "29,137"}, (137, 1)),
+        ({"retries": 3, "retryOn": [29, 137]}, (29, 1)),
+        ({"retries": 3, "retryOn": 29}, (1, 0)),
+        ({"retryOn": 29}, (29, 0)),
+        ({"requeue": 1}, (1, 0)),
+    ],
+)
+def test_a_job_is_tried_again_by_its_exit_code(
+    flux: FakeFlux, losses: ModuleType, own: Any, ends: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, tries = ends
+    losses.Retries(flux).look(failed(flux, code, own=own), {"minicluster": own})
+    again = [jobspec["attributes"]["user"]["minicluster"] for jobspec, _ in flux.submitted]
+    assert again == ([{**own, "continues": "f5", "retried": tries}] if tries else [])
+    most = own.get("retries")
+    said = f"minicluster: job f5 ended with {code}: try {tries} of {most} is f1000\n" if tries else ""
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"exception_occurred": True, "exception_severity": 0},
+        {"annotations": {"user": {"minicluster_again": "f7"}}},
+    ],
+    ids=["ended by an exception", "has a copy"],
+)
+def test_a_job_that_ended_otherwise_is_not_tried_again(
+    flux: FakeFlux, losses: ModuleType, fields: dict[str, Any]
+) -> None:
+    own = {"retries": 3}
+    losses.Retries(flux).look(failed(flux, 1, own=own, **fields), {"minicluster": own})
+    assert flux.submitted == []
+
+
+def test_a_program_that_starts_again_tries_no_job_twice(
+    flux: FakeFlux, losses: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"retries": 3}
+    job = failed(flux, 1, own=own)
+    losses.Retries(flux).look(job, {"minicluster": own})
+    monkeypatch.setattr("time.time", lambda: 1002.0)
+    losses.Retries(flux).look(job, {"minicluster": own})
+    assert len(flux.submitted) == 1
+
+
+def test_wishes_that_are_wrong_are_told(flux: FakeFlux, losses: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    own = {"retries": 3, "retryOn": "oom"}
+    losses.Retries(flux).look(failed(flux, 1, own=own), {"minicluster": own})
+    why = "retries is 3 and retryOn 'oom': must be like retries=3 and retryOn=29,137"
+    assert capsys.readouterr().out == f"minicluster: job f5 is not tried again: {why}\n"
+    assert flux.submitted == []

@@ -111,7 +111,7 @@ def test_the_copy_of_a_job_differs_only_in_its_origin_and_dependencies(requeue: 
     waited = [{"scheme": "afterok", "value": "f1"}, {"scheme": "singleton", "value": ""}]
     job = jobspec({"requeue": 1, "continues": "f1"}, duration=60, dependencies=waited)
     original = jobspec({"requeue": 1}, duration=30, environment={"A": "$b"})
-    assert requeue.copy_of(job, original, 7) == jobspec(
+    assert requeue.copy_of(job, original, 7, {}, True) == jobspec(
         {"requeue": 1, "continues": "f7"},
         duration=60,
         environment={"A": "$b"},
@@ -122,7 +122,7 @@ def test_the_copy_of_a_job_differs_only_in_its_origin_and_dependencies(requeue: 
 
 def test_the_copy_of_a_job_chooses_its_nodes_anew(requeue: ModuleType) -> None:
     original = jobspec({"requeue": 1}, constraints={"properties": ["zone=a"]})
-    copy = requeue.copy_of(jobspec({"requeue": 1}, constraints={"ranks": ["0-3"]}), original, 7)
+    copy = requeue.copy_of(jobspec({"requeue": 1}, constraints={"ranks": ["0-3"]}), original, 7, {}, True)
     assert copy["attributes"]["system"]["constraints"] == {"properties": ["zone=a"]}
 
 
@@ -131,7 +131,7 @@ def test_the_copy_of_a_slurm_job_has_its_id_and_its_files(requeue: ModuleType) -
     task = {**jobspec({"requeue": 1}, **files), "tasks": [{"command": ["sh", "{{id.dec}}.out"]}]}
     task["attributes"]["user"]["slurm"] = {"index": 0}
     for number, restarts in ((1 << 60, 1), (1 << 61, 2)):
-        task = requeue.copy_of(task, jobspec({"requeue": 1}), number)
+        task = requeue.copy_of(task, jobspec({"requeue": 1}), number, {}, True)
         assert task["attributes"]["user"]["slurm"] == {
             "index": 0, "array": 1 << 60, "id": str(1 << 60), "restarts": restarts,
         }  # fmt: skip

@@ -29,6 +29,8 @@ def values(text: str, command: str = "sbatch", script: str = "", **environment: 
         ("--export=A=1,B --comment ''", {"export": "A=1,B", "comment": ""}),
         ("--requeue --no-requeue", {"no-requeue": ""}),
         ("--mem=1G --mem-per-cpu=2G", {"mem-per-cpu": "2G"}),
+        ("-q standby", {"qos": "standby"}),
+        ("--qos=high", {}),
     ],
 )
 def test_options_have_their_long_short_and_shortened_names(text: str, found: dict[str, str]) -> None:

@@ -51,7 +51,7 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
 def run(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, *words: str, clock: Clock | None = None) -> None:
     """Run the undrainer until the broker ends, which is its last message."""
     with pytest.raises(SystemExit, match="the broker is gone"):
-        run_program(monkeypatch, flux, "undrainer.py", "requeue", *words, clock=clock)
+        run_program(monkeypatch, flux, "undrainer.py", "requeue", *(words or ("lost",)), clock=clock)
 
 
 def test_the_undrainer_undrains_our_ranks_once_their_pod_is_gone(
@@ -177,7 +177,7 @@ def test_the_undrainer_looks_when_nodes_change(flux: FakeFlux, monkeypatch: pyte
 def test_the_undrainer_ends_with_the_reason_of_its_failure(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> None:
     flux.errors = {"resource.status": OSError(errno.ENOSYS, "No service matching resource.status is registered")}
     with pytest.raises(SystemExit, match="No service matching resource"):
-        run_program(monkeypatch, flux, "undrainer.py", "cancel")
+        run_program(monkeypatch, flux, "undrainer.py", "cancel", "lost")
 
 
 @pytest.mark.parametrize(("kept", "done"), [(["kept"], [("undrain", "3,4,5")]), ([], [])], ids=["kept", "not kept"])

@@ -4,8 +4,8 @@
 ``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``grows`` the most nodes that the
 agent gives a group by itself; ``said`` the last lines of its output, ``again`` the job that runs it once more, or "",
 ``quiet_since`` when one of several tasks that has no limit of time printed last, or null, ``starts`` when one that
-waits will start, and after which job, or null, ``warned`` what flux.idleJobs says of one that runs, and ``now`` the
-lead's time.
+waits will start, and after which job, or null, ``warned`` what flux.idleJobs says of one that runs, or the jobs that
+were stopped for one that waits, and ``now`` the lead's time.
 Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
 """
 
@@ -105,6 +105,7 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
     explanation["job"] = shown = record(job, JobID(number).f58plain, user)
     if shown["state"].lower() in WAITING_STATES:
         explanation["waits"] = reasons(handle, [number]).get(number, "")
+        explanation["warned"] = str(annotation(job, "user", "minicluster_stops") or "")
         if jobspec and shown["state"] == "SCHED":
             unmet = unmet_of(handle, jobspec, nodes(handle))
             explanation.update(needs=unmet.sizes(), grows=autoscaled())

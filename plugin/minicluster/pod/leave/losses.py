@@ -1,4 +1,4 @@
-"""On the lead: puts the jobs of lost nodes back into the queue, if they may run again.
+"""On the lead: puts jobs back into the queue: those of lost nodes, if they may run again, and those that want retries.
 
 A node is lost when its broker is killed: by the kernel for its memory, or with its pod or its Kubernetes node. Flux
 then ends the job with an exception. A job may itself be the reason, so it is put back PUT_BACK_TIMES only.
@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Any, Iterator, Mapping
 
 from flux.job import JobID
-from requeue import continuations, lookup, losses_of, may_run_again, resubmit
-from state import jobs
+from job_record import annotation
+from requeue import AGAIN_KEY, continuations, lookup, losses_of, may_run_again, resubmit
+from state import exit_code, jobs
 
 #: How the notes of Flux's exception begin; before flux-core 0.72 it was the second. The last two are those of jobs that
 #: ran when their lead was killed
@@ -77,8 +78,61 @@ class Losses:
                     flush=True,
                 )
                 return
-            copy = resubmit(self.handle, job, lost=True, runs=runs)
+            copy = resubmit(self.handle, job, {"losses": losses_of(jobspec) + 1}, runs)
         except (OSError, ValueError) as error:
             print(f"minicluster: job {name} lost a node and is not put back into the queue: {error}", flush=True)
             return
         print(f"minicluster: job {name} lost a node: it runs again as {JobID(copy).f58plain}", flush=True)
+
+
+def retries_of(job: Mapping[str, Any], own: Mapping[str, Any]) -> int:
+    """Return how often a job that has ended was tried again, with this time; 0 if it isn't tried again.
+
+    ``own`` are its attributes: with `retries` it is, as often, if it failed by its exit code, and that is one of
+    `retryOn`, by default any. Raises ValueError.
+    """
+    most, codes = own.get("retries"), own.get("retryOn")
+    if not most or job.get("waitstatus") is None or (job.get("exception_occurred") and not job["exception_severity"]):
+        return 0
+    try:
+        wanted = [int(code) for code in (codes if isinstance(codes, list) else str(codes).split(","))] if codes else []
+        tried, most = int(own.get("retried") or 0), int(most)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"retries is {most!r} and retryOn {codes!r}: must be like retries=3 and retryOn=29,137"
+        ) from None
+    code = exit_code(job["waitstatus"])
+    return tried + 1 if code and code in (wanted or [code]) and tried < most else 0
+
+
+class Retries:
+    """Tries jobs again that failed by their exit code, if they want that."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle, self.begin = handle, time.time()
+        self.before: set[str] | None = None  #: the jobs that an earlier run of this program has put back
+
+    def look(self, job: Mapping[str, Any], user: Mapping[str, Any] | None) -> None:
+        """Put a job that has ended back, by its user's attributes. Raises OSError when the broker is gone."""
+        own = (user or {}).get("minicluster")
+        if not (isinstance(own, dict) and own.get("retries")) or annotation(job, "user", AGAIN_KEY):
+            return
+        name = JobID(job["id"]).f58plain
+        try:
+            retried = retries_of(job, own)
+            if not retried or self._was_put_back(job, name):
+                return
+            copy = JobID(resubmit(self.handle, job, {"retried": retried}, runs=False)).f58plain
+        except (OSError, ValueError) as error:
+            print(f"minicluster: job {name} is not tried again: {error}", flush=True)
+            return
+        code = exit_code(job["waitstatus"])
+        print(f"minicluster: job {name} ended with {code}: try {retried} of {own['retries']} is {copy}", flush=True)
+
+    def _was_put_back(self, job: Mapping[str, Any], name: str) -> bool:
+        """Say whether an earlier run of this program has put a job back, before it recorded it. Raises OSError."""
+        if job["t_inactive"] >= self.begin:
+            return False
+        if self.before is None:
+            self.before = continuations(self.handle, job["t_inactive"])
+        return name in self.before

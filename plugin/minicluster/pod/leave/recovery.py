@@ -52,7 +52,7 @@ def replace_half_started(handle: Any) -> None:
     """
     for job in jobs(handle, "sched", ["urgency"]):
         if flux.kvs.exists(handle, f"{JobID(job['id']).kvs}.R"):
-            copy = resubmit(handle, job, runs=False)
+            copy = resubmit(handle, job, {}, runs=False)
             cancel(handle, job["id"], f"{NOTE}: it runs again as {JobID(copy).f58plain}")
 
 

@@ -13,6 +13,7 @@ import errno
 import json
 import signal
 import time
+from contextlib import suppress
 from typing import Any, Iterable, Iterator, Mapping
 
 import flux
@@ -30,6 +31,8 @@ SERVICE_SECONDS = 3.0
 SOON_SECONDS, LATER_SECONDS = 1.0, 20.0
 #: Flux's description of the dependency afternotok, as job-list shows it: `after-failure=ID`
 AFTER_FAILURE = "after-failure"
+#: Memo of a job that runs and has a copy
+AGAIN_KEY = "minicluster_again"
 
 
 def own_attributes(jobspec: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -79,17 +82,18 @@ def losses_of(jobspec: Mapping[str, Any] | None) -> int:
 
 
 def copy_of(
-    jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, lost: bool = False, runs: bool = True
+    jobspec: Mapping[str, Any], original: Mapping[str, Any], job: int, marks: Mapping[str, int], runs: bool
 ) -> dict[str, Any]:
-    """Return the jobspec of a job's copy; ``lost``: the job lost a node. It waits for the end of a job that runs.
+    """Return the jobspec of a job's copy, which waits for the end of a job that runs.
 
+    ``marks`` are attributes of ours that it has besides; with `losses` the job lost a node.
     Only the original jobspec has the job's environment, and its constraints before frobnicator.py made them ranks.
     """
     attributes = jobspec["attributes"]
     name = JobID(job).f58plain
     # dependencies on other jobs and on times were satisfied before the job started
     kept = [each for each in attributes["system"].get("dependencies") or [] if each["scheme"] == "singleton"]
-    if lost:
+    if "losses" in marks:
         # Flux ends the job a moment before it takes the node for lost, and may learn late of other nodes that were lost
         # with it; until then it gives them jobs
         seconds = losses_of(jobspec) * LATER_SECONDS or SOON_SECONDS
@@ -103,9 +107,7 @@ def copy_of(
     }
     if "constraints" in original["attributes"]["system"]:
         system["constraints"] = original["attributes"]["system"]["constraints"]
-    own = {**own_attributes(jobspec), "continues": name}
-    if lost:
-        own["losses"] = losses_of(jobspec) + 1
+    own = {**own_attributes(jobspec), "continues": name, **marks}
     user = {**(attributes.get("user") or {}), "minicluster": own}
     if "slurm" in user:
         user["slurm"] = again = slurm_again(user["slurm"], job)
@@ -149,12 +151,12 @@ def continuations(handle: Any, since: float) -> set[str]:
     return {name for name in originals if name}
 
 
-def resubmit(handle: Any, job: Mapping[str, Any], lost: bool = False, runs: bool = True) -> int:
-    """Submit the copy of a job, and return it once it is listed; ``lost``: the job lost a node. Raises OSError."""
+def resubmit(handle: Any, job: Mapping[str, Any], marks: Mapping[str, int], runs: bool = True) -> int:
+    """Submit the copy of a job, as `copy_of` makes it, and return it once it is listed. Raises OSError."""
     jobspec, original = lookup(handle, job["id"]), lookup(handle, job["id"], original=True)
     if not (jobspec and original):
         raise FileNotFoundError("its jobspec is gone")
-    again = copy_of(jobspec, original, job["id"], lost, runs)
+    again = copy_of(jobspec, original, job["id"], marks, runs)
     copy = int(submit(handle, json.dumps(again), job["urgency"]))
     if "slurm" in again["attributes"]["user"]:
         memo = {"slurm": again["attributes"]["user"]["slurm"]}
@@ -173,9 +175,14 @@ def make_copies(handle: Any, wanted: Iterable[int]) -> dict[str, dict[str, str]]
 
     def add(job: Mapping[str, Any], name: str) -> None:
         try:
-            copies[name] = JobID(resubmit(handle, job)).f58plain
+            copies[name] = JobID(resubmit(handle, job, {})).f58plain
         except OSError as error:
             errors[name] = str(error)
+            return
+        # then it isn't tried again by its exit code, too
+        memo = {AGAIN_KEY: copies[name]}
+        with suppress(OSError):  # it has just ended
+            handle.rpc("job-manager.memo", {"id": job["id"], "volatile": False, "memo": memo}).get()
 
     # only jobs that run: one that is already ending has its copy, or somebody else ends it
     for job in jobs(handle, "run", ["urgency"]):

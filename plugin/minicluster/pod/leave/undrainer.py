@@ -1,10 +1,11 @@
-"""undrainer.py ON_STOP [kept]: on the lead, undrains the ranks that we drained once their pods are gone.
+"""undrainer.py ON_STOP kept|lost [AFTER RUN LEAVE]: on the lead, undrains ranks that we drained once their pod is gone.
 
 So a pod that comes back gets jobs at once. Drains of others stay. It undrains nodes that were out until their check
 succeeded (check.sh). It also puts the jobs of lost nodes back into the
 queue, and in a thread those of leaving pods, if they may run again: all with ON_STOP `requeue`. With a kept queue
 (``kept``) it repairs what a kill can leave behind. It says in the
-log when Flux's state can't be saved. Another thread keeps the records of jobs that end. It ends with the lead's broker.
+log when Flux's state can't be saved. Another thread keeps the records of jobs that end; with AFTER, RUN and LEAVE, one
+more stops marked jobs for others (preemption.py). It ends with the lead's broker.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -14,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Container, Mapping
+from typing import Any, Container, Mapping, Sequence
 
 import flux
 import saved
@@ -88,12 +89,18 @@ def fail(args: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
-def main(on_stop: str, kept: bool) -> None:
+def main(on_stop: str, kept: bool, preemption: Sequence[str]) -> None:
     """With a kept queue recover first; then look whenever a node comes or goes, or a job ends. Raises OSError."""
     handle = flux.Flux()
     threading.excepthook = fail
     threading.Thread(target=serve, daemon=True).start()
     threading.Thread(target=lambda: keep_records(flux.Flux(), Ends(flux.Flux())), daemon=True).start()
+    if preemption:
+        from preemption import preempt
+
+        threading.Thread(
+            target=lambda: preempt(flux.Flux(), Changes(flux.Flux(), ["jobs"]), preemption), daemon=True
+        ).start()
     if kept:
         undrain(handle, replaced_ranks(handle))
         # in a thread: it may take long
@@ -112,6 +119,6 @@ def main(on_stop: str, kept: bool) -> None:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1], kept=sys.argv[2:] == ["kept"])
+        main(sys.argv[1], sys.argv[2] == "kept", sys.argv[3:])
     except OSError as error:
         sys.exit(str(error))

@@ -16,6 +16,7 @@ from history import History, HistoryError, folder
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
 from kvs_cleanup import remove_empty_directories
 from log import Problems, shorten, tell
+from losses import Retries
 from state import jobs
 
 #: Seconds for which Flux may list a job later than one that ended after it
@@ -60,6 +61,7 @@ class Recorder:
         self.before = {number: record.get("t_run") for number, record in last.items()}
         self.waiting: list[dict[str, Any]] = []
         self.count = 0  #: jobs that were recorded
+        self.retries = Retries(handle)
         self.cleared = -LEFTOVER_JOBS  #: their number when leftovers were removed; a former lead may have left some
 
     def look(self) -> bool:
@@ -68,6 +70,8 @@ class Recorder:
         some, rest = self.waiting[:LOOK_JOBS], self.waiting[LOOK_JOBS:]
         unknown = [job["id"] for job in some if job["id"] not in self.users]
         self.users.update(user_attributes(self.handle, unknown, LOOKUP_SECONDS))
+        for job in some:
+            self.retries.look(job, self.users.get(job["id"]))
         if some:
             self.history.append([line(job, self.users.get(job["id"])) for job in some])
             self._forget(some)

@@ -162,7 +162,7 @@ def job_counts(handle: Any) -> dict[str, int]:
 
 def waiting_jobs(handle: Any) -> list[dict[str, Any]]:
     """Return the jobs that wait for nothing but resources, by priority. Raises OSError."""
-    waiting = jobs(handle, "sched", ["priority", "t_depend", "queue"])
+    waiting = jobs(handle, "sched", ["priority", "t_depend", "queue", "urgency"])
     return sorted((job for job in waiting if job.get("priority", 0) > 0), key=lambda job: -job["priority"])
 
 

@@ -94,6 +94,8 @@ def _user(request: Request, task: Mapping[str, int]) -> dict[str, Any]:
     user: dict[str, Any] = {"slurm": slurm}
     if "requeue" in given or "no-requeue" in given:
         user["minicluster"] = {"requeue": int("requeue" in given)}
+    if "qos" in given:
+        user["minicluster"] = {**user.get("minicluster", {}), "preemptible": 1}
     return user
 
 

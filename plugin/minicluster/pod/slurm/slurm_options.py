@@ -146,7 +146,7 @@ SUBMIT_OPTIONS: Sequence[Option] = tuple(
         ("prolog", "", "=", "r", DENIED, "run it in the script"),
         ("propagate", "", "?", "br", PASSED, "limits are those of the pod"),
         ("pty", "", "?", "r", EXACT, "a terminal for task 0"),
-        ("qos", "q", "=", "bar", PASSED, _ALLOCATED, "QOS"),
+        ("qos", "q", "=", "bar", PASSED, "but standby: the job may be stopped for others", "QOS"),
         ("quiet", "Q", "", "bar", EXACT, "no messages but errors"),
         ("reboot", "", "", "bar", DENIED, "pods don't reboot"),
         ("relative", "r", "=", "r", DENIED, "name hosts by -w"),

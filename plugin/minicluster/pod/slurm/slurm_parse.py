@@ -113,6 +113,10 @@ def read_words(
     return given, rest
 
 
+#: The one QOS: that of jobs that may be stopped for others (preemption.py)
+STANDBY = ("qos", "standby")
+
+
 def read_submission(
     command: str, words: Sequence[str], environment: Mapping[str, str], script: str = "", name: str = "script"
 ) -> Submission:
@@ -128,7 +132,7 @@ def read_submission(
     for option, value in options_given:
         if option.kind == DENIED:
             raise SlurmError(f"{option.shown}: not in a MiniCluster: {option.text}")
-        if option.kind == PASSED:
+        if option.kind == PASSED and (option.name, value) != STANDBY:
             passed[option.name] = f"{option.shown} is passed over: {option.text}"
             continue
         for other in _INSTEAD.get(option.name, ()):

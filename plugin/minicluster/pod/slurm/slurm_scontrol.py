@@ -64,7 +64,7 @@ def _requeue(_: Mapping[str, str], words: Sequence[str]) -> int:
     for job in _jobs(handle, words):
         if job.state == "PENDING":
             raise SlurmError(f"{job.id}: Job is pending execution")
-        resubmit(handle, {"id": job.flux, "urgency": 16}, runs=job.state in ACTIVE)
+        resubmit(handle, {"id": job.flux, "urgency": 16}, {}, runs=job.state in ACTIVE)
         if job.state in ACTIVE:
             # the job's own script may have called this, and waits for the exit code
             signal.signal(signal.SIGTERM, signal.SIG_IGN)

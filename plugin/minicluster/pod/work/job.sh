@@ -64,9 +64,10 @@ is_kept() { [ -n "$mc_archive$mc_state_volume" ] || [ -e "$mc_state/run/came-bac
 # node. If it fails, it starts again; the failure is printed once, and written to a file for state.py.
 undrain_nodes() {
   problem=$mc_state/run/undrainer.problem said=
-  if is_kept; then kept=kept; else kept=; fi
-  case $mc_hosts_count$kept$mc_work in 1submit | 1batch) return 0 ;; esac
-  set -- "$mc_flux" python "$mc_files/undrainer.py" "$mc_on_stop" $kept
+  if is_kept; then kept=kept; else kept=lost; fi
+  case $mc_hosts_count$kept$mc_work in 1lostsubmit | 1lostbatch) return 0 ;; esac
+  # shellcheck disable=SC2086 # into numbers
+  set -- "$mc_flux" python "$mc_files/undrainer.py" "$mc_on_stop" $kept ${mc_preemption:-}
   until rm -f "$problem" && nicely "$@" >&2 2>"$problem.new" || is_over; do
     why="minicluster: the undrainer failed, nodes that come back may stay drained, and jobs unrecorded: $(tail -n 1 "$problem.new")"
     [ "$why" = "$said" ] || echo "$why" >&2
