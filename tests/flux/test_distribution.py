@@ -114,6 +114,16 @@ def test_files_on_a_volume_of_all_nodes_are_left_alone(make: Make) -> None:
         assert list(Path(shared).iterdir()) == [path]
 
 
+def test_files_that_came_before_come_to_another_place(make: Make) -> None:
+    cluster = make({"size": 2}).start().wait_for_ready()
+    # more than Flux keeps in memory
+    make_them = "mkdir -p /tmp/a/x /tmp/b && head -c 40000000 /dev/urandom >/tmp/a/x/f && cp -r /tmp/a/x /tmp/b"
+    assert cluster.lead.run("sh", "-c", make_them).returncode == 0
+    assert distribute(cluster, folder="/tmp/a", name="x") == (0, "", "")
+    assert distribute(cluster, folder="/tmp/b", name="x") == (0, "", "")
+    assert show(cluster, 1, "/tmp/a/x") == show(cluster, 1, "/tmp/b/x") == show(cluster, 0, "/tmp/b/x")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_flux_forgets_the_files_when_the_program_is_told_to_stop(three: Cluster, number: signal.Signals) -> None:
     broker = three.pods[2].flux("getattr", "broker.pid").strip()

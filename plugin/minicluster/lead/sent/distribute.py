@@ -85,6 +85,9 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
     mark = Path(folder, f".{key}")
     try:
         mark.touch()
+        # what the cache has of files that were mapped before, Flux takes for those of the same content that are mapped
+        # now, until it drops them
+        run("content", "dropcache")
         code, said = run(*take, key, "-C", folder, f"./{name}")
         if code:
             last = said.strip().rpartition("\n")[2] or "flux failed"
