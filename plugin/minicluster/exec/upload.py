@@ -39,7 +39,7 @@ LARGE_BYTES = 100_000_000
 #: Seconds that the nodes have for their copies, and the bytes for which they have another one
 COPIES_SECONDS, SECOND_BYTES = 300.0, 1_000_000
 #: Seconds that nodes have to come up: those of a new MiniCluster, and pods that run
-NEW_SECONDS, JOIN_SECONDS = 120.0, 20.0
+ALL_SECONDS, JOIN_SECONDS = 120.0, 20.0
 #: Prints which nodes have an upload, and with a second word notes that
 NOTE_NODES = FIND_TOOLS + '[ -z "$2" ] || printf %s "$2" >"$1"; cat "$1" 2>/dev/null; exit 0'
 #: The verbs of flux that run programs
@@ -82,7 +82,7 @@ class Upload(NamedTuple):
         if lead.pod.name not in known and (missing := _missing(kubernetes, lead, place, name, states)):
             copy_into(kubernetes, lead, self.folder, f"{place}/", say, only=missing)
         if up - known - {lead.pod.name}:
-            words = _copies(lead, place, name, pods, NEW_SECONDS if waits else JOIN_SECONDS)
+            words = _copies(lead, place, name, pods, ALL_SECONDS if waits else JOIN_SECONDS)
             _distribute(kubernetes, lead, name, words, COPIES_SECONDS + size / SECOND_BYTES)
         if up - known:
             _note(kubernetes, lead, note, " ".join(sorted(up)))
