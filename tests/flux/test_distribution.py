@@ -117,8 +117,10 @@ def test_files_on_a_volume_of_all_nodes_are_left_alone(make: Make) -> None:
 def test_files_that_came_before_come_to_another_place(make: Make) -> None:
     cluster = make({"size": 2}).start().wait_for_ready()
     # more than Flux keeps in memory for long, which forgets file by file
-    make_them = "mkdir -p /tmp/a/x /tmp/b && head -c 20000000 /dev/urandom | split -b 1000000 - /tmp/a/x/ && cp -r /tmp/a/x /tmp/b"
-    assert cluster.lead.run("sh", "-c", make_them).returncode == 0
+    made = (
+        "mkdir -p /tmp/a/x /tmp/b; head -c 20000000 /dev/urandom | split -b 1000000 - /tmp/a/x/; cp -r /tmp/a/x /tmp/b"
+    )
+    assert cluster.lead.run("sh", "-c", made).returncode == 0
     assert distribute(cluster, folder="/tmp/a", name="x") == (0, "", "")
     broker = cluster.pods[1].flux("getattr", "broker.pid").strip()
     assert cluster.pods[1].run("kill", "-STOP", broker).returncode == 0
