@@ -33,6 +33,8 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_groups": "".join(_group(group) for group in cluster.groups),
         "mc_queues": " ".join(cluster.flux["queues"]),
         "mc_end_after": cluster.spec["endAfterSeconds"] or "",
+        "mc_notify": " ".join(cluster.spec["notify"]["events"]),
+        "mc_notify_format": cluster.spec["notify"]["format"],
         "mc_joins": _joined_lead(cluster),
         "mc_hosts_count": registered(cluster),
         "mc_port_hex": f"{broker.port(cluster):04X}",  # as /proc/net/tcp has it

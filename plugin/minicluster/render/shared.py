@@ -27,6 +27,7 @@ BESIDE_SLURM = (
         "ingest.",
         "job_gpus.",
         "job_peaks.",
+        "notify.",
         "preemption",
         "shared_memory.",
         "start_times.",

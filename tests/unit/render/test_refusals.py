@@ -686,6 +686,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         )
     ),
     (
+        {"notify": {"events": ["jobFailed"]}},
+        "notify.events are set and no address: name a Secret that has it in notify.secret.name",
+    ),
+    (
+        {"notify": {"secret": {"name": "chat"}}},
+        "notify.secret.name is chat and nothing is told: name something in notify.events, or drop it",
+    ),
+    (
+        {"size": 1, "notify": {"secret": {"name": "chat"}, "events": ["leadLost"]}},
+        "notify.events has leadLost and no other pod can tell that: raise maxSize, or drop it",
+    ),
+    (
         {"endAfterSeconds": 60, **runner(command="true")},
         "endAfterSeconds is 60 and the cluster has work, with which it ends: drop the work, or set 0",
     ),

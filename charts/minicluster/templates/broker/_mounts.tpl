@@ -25,6 +25,11 @@ volumeMounts:
   - name: minicluster-state
     mountPath: {{ printf "%s/state" $home | quote }}
   {{- end }}
+  {{- if and $root.Values.notify.secret.name (not $root.group) }}
+  - name: minicluster-notify
+    mountPath: {{ printf "%s/notify" $home | quote }}
+    readOnly: true
+  {{- end }}
   {{- if $root.Values.flux.mungeSecret }}
   - name: minicluster-munge
     mountPath: {{ printf "%s/munge" $home | quote }}

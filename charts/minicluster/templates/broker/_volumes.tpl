@@ -12,10 +12,11 @@
       - {key: curve.cert, path: curve.cert}
 {{- with .Values.flux.mungeSecret }}
 - name: minicluster-munge
-  secret:
-    secretName: {{ . | quote }}
-    items:
-      - {key: munge.key, path: munge.key}
+  secret: {secretName: {{ . | quote }}, items: [{key: munge.key, path: munge.key}]}
+{{- end }}
+{{- if and .Values.notify.secret.name (not .group) }}
+- name: minicluster-notify
+  secret: {secretName: {{ .Values.notify.secret.name | quote }}, items: [{key: {{ .Values.notify.secret.key | quote }}, path: url}]}
 {{- end }}
 {{- if eq (include "minicluster.mungeFolder" .) "true" }}
 - name: minicluster-munge-socket

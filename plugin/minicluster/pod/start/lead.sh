@@ -38,6 +38,7 @@ lead() {
     esac
     read -r mc_result <"$mc_state/run/exit-code"
     [ "$mc_result" = 0 ] || warn "the job failed with exit code $mc_result"
+    tell ended "$mc_result" || true
     run_snippet post.sh
     exit_with "$mc_result"
   fi
@@ -51,5 +52,6 @@ lead() {
     show_errors
     warn "the broker did not start, exit code $mc_code$(also_has)"
   fi
+  tell ended "$((mc_code ? mc_code : 1))" || true
   exit_with "$((mc_code ? mc_code : 1))"
 }

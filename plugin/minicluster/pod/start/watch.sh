@@ -17,7 +17,9 @@ watch_connection() {
     tell_kills
     before=$connections
     find_connections "$1"
-    if has_lost_one && uri=$(broker_uri); then
+    has_lost_one || continue
+    [ -z "$mc_notify" ] || tell_lost 3>&- &
+    if uri=$(broker_uri); then
       FLUX_URI=$uri timeout 60 "$mc_flux" python "$mc_files/lost_lead.py" 3>&- &
     fi
   done

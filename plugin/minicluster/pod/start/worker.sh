@@ -3,6 +3,8 @@
 
 # seconds before which a broker that ended has failed to start
 SHORT_SECONDS=2
+# seconds in which a pod learns that it is to stop, too
+LOST_SECONDS=5
 
 # Runs the broker of another rank, again and again until the instance ends or this pod is told to stop.
 worker() {
@@ -13,6 +15,7 @@ worker() {
   while [ ! -e "$mc_state/run/ended" ]; do
     wait_until_fit
     read -r started _ </proc/uptime
+    [ -z "$mc_notify" ] || rm -f "$mc_state/run/lost"
     if [ -n "$mc_joins" ]; then warn_while_alone & else watch_connection /proc/net >/dev/null 2>&1 & fi
     watch=$!
     run_broker
@@ -36,6 +39,16 @@ worker() {
   mc_harmless=1
   run_snippet post.sh
   exit 0
+}
+
+# On the first worker, once in a broker's life: tells that the lead is lost, unless this pod is to stop, or the instance
+# ends, too.
+tell_lost() {
+  [ "$JOB_COMPLETION_INDEX$mc_group" = 1 ] && [ ! -e "$mc_state/run/lost" ] || return 0
+  : >"$mc_state/run/lost"
+  sleep "$LOST_SECONDS"
+  [ -e "$MINICLUSTER_HOME/told-to-stop" ] || [ -e "$mc_state/run/ended" ] ||
+    tell lost 0 || true
 }
 
 # Warns when the broker of a burst gets no answer from its lead: by itself, the broker waits silently, even if the

@@ -64,3 +64,11 @@ fi
 append_folder "${FLUX_SHELL_RC_PATH:-}" "$mc_files"
 FLUX_SHELL_RC_PATH=$mc_list
 export FLUX_SHELL_RC_PATH
+
+# with MODE, CODE: tells what happens, if the values ask for it (notify.py).
+tell() {
+  [ -n "$mc_notify" ] || return 0
+  set -- "$mc_files/notify.py" "$1" "$2" "$mc_notify_format" "$mc_name" "${MINICLUSTER_NAMESPACE:-$mc_namespace}"
+  # shellcheck disable=SC2086 # words
+  "$mc_flux" python "$@" $mc_notify
+}

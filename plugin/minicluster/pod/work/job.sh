@@ -21,6 +21,7 @@ main() {
   : >"$mc_state/run/ready"
   [ -z "$mc_queues" ] || start_queues
   undrain_nodes &
+  [ -z "$mc_notify" ] || follow_jobs &
   case $mc_work in
   submit | launch | batch) work "$mc_work" ;;
   diagnose) diagnose && idle ;;
@@ -75,6 +76,11 @@ undrain_nodes() {
     echo "$why" >"$problem"
     sleep 10
   done
+}
+
+# Tells of the jobs that have ended (notify.py).
+follow_jobs() {
+  until tell follow 0 || is_over; do sleep 10; done
 }
 
 # with WORDS: runs a command at a lower priority, where the image has nice.

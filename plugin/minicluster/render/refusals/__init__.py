@@ -29,6 +29,7 @@ CHECKS = (
     sizes.autoscaling,
     sizes.scale_to_zero,
     sizes.end_after,
+    sizes.notify,
     sizes.replicas,
     pod.kept_state,
     volumes.report,

@@ -109,6 +109,19 @@ def end_after(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"endAfterSeconds is {seconds} and this burst has no lead of its own: set it on the root"
 
 
+def notify(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield what is missing for messages, and who can't tell them."""
+    told, secret = cluster.spec["notify"]["events"], cluster.spec["notify"]["secret"]["name"]
+    if told and not secret:
+        yield "notify.events are set and no address: name a Secret that has it in notify.secret.name"
+    if secret and not told:
+        yield f"notify.secret.name is {secret} and nothing is told: name something in notify.events, or drop it"
+    if "leadLost" in told and cluster.max_size == 1:
+        yield "notify.events has leadLost and no other pod can tell that: raise maxSize, or drop it"
+    if told and cluster.joins:
+        yield "notify.events are set and this burst has no lead of its own: set them on the root"
+
+
 def scale_to_zero(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what is missing for a cluster that is suspended when idle, and what contradicts that."""
     seconds = cluster.spec["autoscaling"]["suspendAfterSeconds"]
