@@ -70,6 +70,29 @@ def test_the_text_of_the_metrics_has_each_metric_and_its_help() -> None:
     assert text([replace(OWN, wishes={"queue": 8, "min": 1})], JOBS, 12.5) == TEXT + WISHES
 
 
+QUEUES = r"""# HELP minicluster_queue_jobs Active jobs of each queue with a name, by state.
+# TYPE minicluster_queue_jobs gauge
+minicluster_queue_jobs{queue="a\"\\b",state="depend"} 0
+minicluster_queue_jobs{queue="a\"\\b",state="priority"} 0
+minicluster_queue_jobs{queue="a\"\\b",state="sched"} 0
+minicluster_queue_jobs{queue="a\"\\b",state="run"} 0
+minicluster_queue_jobs{queue="a\"\\b",state="cleanup"} 0
+minicluster_queue_jobs{queue="debug",state="depend"} 0
+minicluster_queue_jobs{queue="debug",state="priority"} 0
+minicluster_queue_jobs{queue="debug",state="sched"} 3
+minicluster_queue_jobs{queue="debug",state="run"} 1
+minicluster_queue_jobs{queue="debug",state="cleanup"} 0
+"""
+
+
+def test_queues_with_names_have_their_own_counts() -> None:
+    queues = [
+        {"name": "debug", "job_states": {"sched": 3, "run": 1, "inactive": 5}},
+        {"name": 'a"\\b', "job_states": {}},
+    ]
+    assert text([OWN], JOBS, 12.5, queues) == TEXT + QUEUES
+
+
 def test_the_samples_of_a_group_have_its_name() -> None:
     nodes = Nodes({0: (8, 2), 1: (8, 2)}, {0: (8, 1)}, frozenset({0}), {})
     lines = text([OWN, GroupFigures("gpu", 2, 2, nodes, {"queue": 2})], JOBS, 12.5).splitlines()

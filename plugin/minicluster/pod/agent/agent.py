@@ -105,8 +105,9 @@ class Agent:
         groups += [_figures(group, nodes.of(group.ranks), jobs.get(group.name)) for group in others]
         wait = state.longest_wait(waiting, time.time())
         try:
-            counts = self.ended.counts(state.job_counts(self.handle))
-            self.server.serve(settings["port"], metrics.text(groups, counts, wait))
+            stats = self.handle.rpc("job-list.job-stats", {}).get()
+            counts, queues = self.ended.counts(state.job_counts(self.handle, stats)), stats.get("queues") or []
+            self.server.serve(settings["port"], metrics.text(groups, counts, wait, queues))
             self.once.fail("", "port")
         except OSError as error:
             self.once.fail(f"metrics.port {settings['port']} can't be served: {error}", "port")

@@ -61,9 +61,21 @@ class GroupFigures:
         return {"group": self.name} if self.name else {}
 
 
-def text(groups: Sequence[GroupFigures], jobs: Mapping[str, int], queue_wait: float) -> str:
-    """Return the metrics; the queue's wait is in seconds."""
-    return "".join(_lines(groups, jobs, queue_wait))
+def text(
+    groups: Sequence[GroupFigures], jobs: Mapping[str, int], queue_wait: float, queues: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """Return the metrics; the queue's wait is in seconds, ``queues`` are what Flux counts of those with names."""
+    return "".join([*_lines(groups, jobs, queue_wait), *_of_queues(queues)])
+
+
+def _of_queues(queues: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    active = [
+        ({"queue": queue["name"], "state": state}, queue["job_states"].get(state, 0))
+        for queue in sorted(queues, key=lambda queue: str(queue["name"]))
+        for state in JOB_STATES
+    ]
+    if active:
+        yield _metric("queue_jobs", "Active jobs of each queue with a name, by state", active)
 
 
 def _lines(groups: Sequence[GroupFigures], jobs: Mapping[str, int], queue_wait: float) -> Iterator[str]:
@@ -88,9 +100,14 @@ def _metric(name: str, about: str, samples: Iterable[Sample], kind: str = "gauge
     full = f"minicluster_{name}"
     lines = [f"# HELP {full} {about}.", f"# TYPE {full} {kind}"]
     for labels, value in samples:
-        pairs = ",".join(f'{key}="{text}"' for key, text in labels.items())
+        pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
         lines.append(f"{full}{{{pairs}}} {value:.15g}" if pairs else f"{full} {value:.15g}")
     return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Return the value of a label: the name of a queue may have any character."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 class DualStackServer(ThreadingHTTPServer):

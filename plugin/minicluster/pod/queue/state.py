@@ -150,12 +150,12 @@ def exit_code(status: int) -> int:
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def job_counts(handle: Any) -> dict[str, int]:
+def job_counts(handle: Any, stats: Mapping[str, Any] | None = None) -> dict[str, int]:
     """Return how many jobs are in each state, and how many ended in each way. Raises OSError.
 
     Of those that are `purged` Flux no longer has a record, and no longer knows how they ended.
     """
-    stats = handle.rpc("job-list.job-stats", {}).get()
+    stats = stats or handle.rpc("job-list.job-stats", {}).get()
     counts = {**stats["job_states"], **{key: stats.get(key, 0) for key in RESULTS}}
     return {**counts, "purged": stats.get("inactive_purged", 0)}
 
