@@ -107,6 +107,15 @@ def test_what_jobs_use_is_told_by_node_and_by_job_beside_what_they_have() -> Non
     assert timeline.use.changes()["node 0"] == last
 
 
+def test_the_cores_of_a_job_are_those_since_the_look_before() -> None:
+    timeline = Timeline("mini")
+    timeline.take_past([job(1, state="RUN", result=None, t_cleanup=None, t_inactive=None, ranks="0")], START)
+    for t, cpu in ((10, 15.0), (20, 20.0), (30, 19.0)):
+        timeline.take_use(told_use(0, START + t, _1=cpu), START + t)
+    # a process that nobody waits for takes its time with it
+    assert [point.cores for point in timeline.use.series["job 1"]] == [1.5, 0.5, 0.0]
+
+
 def test_use_is_kept_of_so_many_jobs_and_its_past_is_coarser() -> None:
     timeline = Timeline("mini")
     for number in range(1, USE_JOBS + 3):
