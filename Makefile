@@ -138,6 +138,9 @@ coverage: setup ## run them, and fail when they reach less of the package than p
 	$(WITH) coverage combine --quiet
 	$(WITH) coverage report
 
+simulate: setup ## run the pods' programs against models of Kubernetes and Flux, in virtual time
+	$(WITH) python -m tools.simulator $(ARGS)
+
 chart: setup $(CHART_TOOLS) ## run the chart's tests, with both Helms
 	$(PYTEST) tests/chart $(ARGS)
 

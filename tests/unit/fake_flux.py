@@ -168,7 +168,8 @@ class FakeFlux:
 
     def minicluster_requeue(self, payload: Any, nodeid: int | None) -> dict[str, Any]:
         assert nodeid == 0
-        found: dict[str, Any] = importlib.import_module("requeue").make_copies(self, payload["jobs"])
+        put_back = importlib.import_module("put_back")
+        found: dict[str, Any] = put_back.make_copies(self, payload["jobs"], put_back.Copies())
         self.done.append(("copies", found["copies"]))
         return found
 

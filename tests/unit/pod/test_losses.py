@@ -25,7 +25,7 @@ def losses(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for name, module in modules(flux).items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr("time.time", lambda: 1000.0)
-    for name in ("requeue", "losses"):
+    for name in ("requeue", "put_back", "losses"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("losses")
 
@@ -46,7 +46,7 @@ AGAIN = {"requeue": 1}
 def test_a_job_that_lost_a_node_is_put_back_once(
     flux: FakeFlux, losses: ModuleType, note: str, state: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    watch = losses.Losses(flux, "cancel")
+    watch = losses.Losses(flux, "cancel", losses.Copies())
     lose(flux, 5, note, state, own=AGAIN)
     watch.repair()
     watch.repair()
@@ -78,7 +78,7 @@ def test_other_jobs_are_not_put_back(
     flux: FakeFlux, losses: ModuleType, on_stop: str, fields: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     flux.starttime = 500.0
-    watch = losses.Losses(flux, on_stop)
+    watch = losses.Losses(flux, on_stop, losses.Copies())
     lose(flux, 5, **fields)
     watch.repair()
     assert (flux.submitted, capsys.readouterr().out) == ([], "")
@@ -86,7 +86,7 @@ def test_other_jobs_are_not_put_back(
 
 @pytest.mark.parametrize("before", [0, 2])
 def test_losses_are_counted(flux: FakeFlux, losses: ModuleType, before: int) -> None:
-    watch = losses.Losses(flux, "requeue")
+    watch = losses.Losses(flux, "requeue", losses.Copies())
     lose(flux, 5, own={"losses": before, "continues": "f4"})
     watch.repair()
     [(jobspec, _)] = flux.submitted
@@ -98,7 +98,7 @@ def test_losses_are_counted(flux: FakeFlux, losses: ModuleType, before: int) -> 
 def test_a_job_that_loses_its_nodes_again_and_again_ends(
     flux: FakeFlux, losses: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    watch = losses.Losses(flux, "requeue")
+    watch = losses.Losses(flux, "requeue", losses.Copies())
     lose(flux, 5, own={"losses": 3})
     watch.repair()
     assert flux.submitted == []
@@ -108,14 +108,14 @@ def test_a_job_that_loses_its_nodes_again_and_again_ends(
 def test_a_program_that_starts_again_makes_no_second_copy(flux: FakeFlux, losses: ModuleType) -> None:
     lose(flux, 5, t_inactive=990.0)
     lose(flux, 6, own={"continues": "f5"}, state="sched")
-    losses.Losses(flux, "requeue").repair()
+    losses.Losses(flux, "requeue", losses.Copies()).repair()
     assert flux.submitted == []
 
 
 def test_a_refused_copy_is_told_and_does_not_stop_the_others(
     flux: FakeFlux, losses: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    watch = losses.Losses(flux, "requeue")
+    watch = losses.Losses(flux, "requeue", losses.Copies())
     lose(flux, 5, own={"requeue": 7})
     lose(flux, 6)
     watch.repair()
@@ -194,3 +194,33 @@ def test_wishes_that_are_wrong_are_told(flux: FakeFlux, losses: ModuleType, caps
     why = "retries is 3 and retryOn 'oom': must be like retries=3 and retryOn=29,137"
     assert capsys.readouterr().out == f"minicluster: job f5 is not tried again: {why}\n"
     assert flux.submitted == []
+
+
+def test_a_job_whose_pod_asked_for_its_copy_before_it_lost_a_node_has_one_copy(
+    flux: FakeFlux, losses: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = losses.Losses(flux, "cancel", copies := losses.Copies())
+    lose(flux, 4, own=AGAIN)
+    watch.repair()
+    # the pod of this one warns it, and the job goes on
+    flux.run(5, "1", urgency=16, jobspec={"attributes": {"system": {}, "user": {"minicluster": AGAIN}}})
+    asked = importlib.import_module("put_back").make_copies(flux, [5], copies)
+    flux.end(5)
+    lose(flux, 5, state="cleanup", own=AGAIN)
+    watch.repair()
+    assert asked == {"copies": {"f5": "f1001"}, "errors": {}}
+    assert len(flux.submitted) == 2
+    assert capsys.readouterr().out == "minicluster: job f4 lost a node: it runs again as f1000\n"
+
+
+@pytest.mark.parametrize(("ended", "again"), [(450.0, True), (300.0, False)])
+def test_a_job_that_was_lost_under_a_lead_that_was_killed_before_it_looked_is_put_back(
+    flux: FakeFlux, losses: ModuleType, ended: float, again: bool
+) -> None:
+    flux.starttime = 400.0
+    losses.Losses(flux, "requeue", losses.Copies()).repair()
+    # the second lead did not look, the third one does
+    lose(flux, 5, KILLED[0], t_inactive=ended)
+    flux.starttime = 500.0
+    losses.Losses(flux, "requeue", losses.Copies()).repair()
+    assert len(flux.submitted) == again

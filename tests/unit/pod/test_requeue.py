@@ -32,8 +32,15 @@ def flux() -> FakeFlux:
 def requeue(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for name, module in modules(flux).items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.delitem(sys.modules, "requeue", raising=False)
+    for name in ("requeue", "put_back"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("requeue")
+
+
+@pytest.fixture
+def put_back(requeue: ModuleType) -> ModuleType:
+    assert requeue
+    return importlib.import_module("put_back")
 
 
 @pytest.fixture
@@ -139,48 +146,51 @@ def test_the_copy_of_a_slurm_job_has_its_id_and_its_files(requeue: ModuleType) -
     assert task["tasks"] == [{"command": ["sh", f"{1 << 60}.out"]}]
 
 
-def test_a_job_has_one_copy_however_often_it_is_requested(flux: FakeFlux, requeue: ModuleType) -> None:
+def test_a_job_has_one_copy_however_often_it_is_requested(flux: FakeFlux, put_back: ModuleType) -> None:
     for number in (1, 2):
         flux.run(number, "0-1", jobspec=jobspec({"requeue": 1}), urgency=20)
     # these wait for job 1 too, but are not copies of it
     for number, own in ((3, None), (4, {"continues": "f9"}), (5, {"requeue": 1})):
         flux.submit(number, state="depend", dependencies=["after-failure=f1"], jobspec=jobspec(own))
-    found = [requeue.make_copies(flux, wanted) for wanted in ([1], [1, 2], [2, 1])]
+    found = [put_back.make_copies(flux, wanted, put_back.Copies()) for wanted in ([1], [1, 2], [2, 1])]
     both = {"f1": "f1000", "f2": "f1001"}
     assert [each["copies"] for each in found] == [{"f1": "f1000"}, both, both]
     assert [urgency for _, urgency in flux.submitted] == [20, 20]
 
 
-def test_a_job_that_is_ending_or_gone_is_not_copied(flux: FakeFlux, requeue: ModuleType) -> None:
+def test_a_job_that_is_ending_or_gone_is_not_copied(flux: FakeFlux, put_back: ModuleType) -> None:
     flux.submit(1, state="cleanup", ranks="1", jobspec=jobspec({"requeue": 1}))
     flux.submit(2, jobspec=jobspec({"requeue": 1}))
-    assert requeue.make_copies(flux, [1, 2, 3]) == {"copies": {}, "errors": {}}
+    assert put_back.make_copies(flux, [1, 2, 3], put_back.Copies()) == {"copies": {}, "errors": {}}
 
 
-def test_a_request_for_a_job_that_is_ending_returns_the_copy_that_exists(flux: FakeFlux, requeue: ModuleType) -> None:
+def test_a_request_for_a_job_that_is_ending_returns_the_copy_that_exists(flux: FakeFlux, put_back: ModuleType) -> None:
     flux.submit(1, state="cleanup", ranks="1", jobspec=jobspec({"requeue": 1}))
     flux.submit(2, state="depend", dependencies=["after-failure=f1"], jobspec=jobspec({"continues": "f1"}))
-    assert requeue.make_copies(flux, [1]) == {"copies": {"f1": "f2"}, "errors": {}}
-    assert requeue.make_copies(flux, [3]) == {"copies": {}, "errors": {}}
+    assert put_back.make_copies(flux, [1], put_back.Copies()) == {"copies": {"f1": "f2"}, "errors": {}}
+    assert put_back.make_copies(flux, [3], put_back.Copies()) == {"copies": {}, "errors": {}}
 
 
-def test_a_job_that_can_not_be_copied_does_not_stop_the_others(flux: FakeFlux, requeue: ModuleType) -> None:
+def test_a_job_that_can_not_be_copied_does_not_stop_the_others(flux: FakeFlux, put_back: ModuleType) -> None:
     flux.run(1, "1", jobspec=None, urgency=16)
     flux.run(2, "1", jobspec=jobspec({"requeue": 1}), urgency=16)
-    assert requeue.make_copies(flux, [1, 2]) == {"copies": {"f2": "f1000"}, "errors": {"f1": "its jobspec is gone"}}
+    assert put_back.make_copies(flux, [1, 2], put_back.Copies()) == {
+        "copies": {"f2": "f1000"},
+        "errors": {"f1": "its jobspec is gone"},
+    }
 
 
 @pytest.mark.parametrize("error", [None, OSError(errno.EHOSTUNREACH, "No route")], ids=["copies", "error"])
 def test_the_lead_answers_each_requeue_request(
-    flux: FakeFlux, requeue: ModuleType, monkeypatch: pytest.MonkeyPatch, error: OSError | None
+    flux: FakeFlux, put_back: ModuleType, monkeypatch: pytest.MonkeyPatch, error: OSError | None
 ) -> None:
     class Request(list[Any]):
         payload = {"jobs": [1]}  # noqa: RUF012
 
     flux.run(1, "1", jobspec=jobspec({"requeue": 1}), urgency=16)
-    requeue.serve()
+    put_back.serve(put_back.Copies())
     if error:
-        monkeypatch.setattr(requeue, "jobs", lambda *_: (_ for _ in ()).throw(error))
+        monkeypatch.setattr(put_back, "jobs", lambda *_: (_ for _ in ()).throw(error))
     request = Request()
     flux.watches["minicluster.requeue"](flux, SimpleNamespace(), request, None)
     answer = {"copies": {"f1": "f1000"}, "errors": {}}

@@ -11,8 +11,10 @@ import time
 from functools import cached_property
 from typing import Any, Iterator, Mapping
 
+import flux.kvs
 from flux.job import JobID
 from job_record import annotation
+from put_back import Copies
 from requeue import AGAIN_KEY, continuations, lookup, losses_of, may_run_again, resubmit
 from state import exit_code, jobs
 
@@ -26,6 +28,9 @@ LOSS_NOTES = (
 PUT_BACK_TIMES = 3
 #: Seconds by which job-list may learn of an end later
 LIST_SECONDS = 15.0
+#: KVS key of the start of the last lead whose losses were looked at, in seconds since the epoch; for how many seconds
+#: before its own start a lead looks back at most
+BEGUN_KEY, BACK_SECONDS = "minicluster.losses", 3600.0
 LOSS_ATTRIBUTES = ["exception_type", "exception_note", "urgency"]
 
 
@@ -37,17 +42,20 @@ def has_lost_node(job: Mapping[str, Any]) -> bool:
 class Losses:
     """Puts each job back once."""
 
-    def __init__(self, handle: Any, on_stop: str) -> None:
-        self.handle, self.on_stop = handle, on_stop
-        # a lead that comes back fails the jobs of the one before at once, and this program starts later, or again
-        self.since = self.begin = float(handle.attr_get("broker.starttime"))
+    def __init__(self, handle: Any, on_stop: str, copies: Copies) -> None:
+        self.handle, self.on_stop, self.copies = handle, on_stop, copies
+        # a lead that comes back fails the jobs of the one before at once, and this program starts later, or again; and
+        # a lead may be killed before it has looked
+        self.begin = float(handle.attr_get("broker.starttime"))
+        self.since = self.first = max(_last_begin(handle, self.begin), self.begin - BACK_SECONDS)
+        self.is_begun = False
         self.known: set[int] = set()  #: jobs that were looked at
 
     @cached_property
     def before(self) -> set[str]:
         """The jobs that an earlier run of this program has put back. Raises OSError."""
         # only at the first loss: it reads each job of the queue, which may be kept and long
-        return continuations(self.handle, self.begin)
+        return continuations(self.handle, self.first)
 
     def repair(self) -> None:
         """Put back what was lost since the last look. Raises OSError."""
@@ -56,6 +64,10 @@ class Losses:
             self.known.add(job["id"])
             self._put_back(job, runs)
         self.since = max(self.since, begin - LIST_SECONDS)
+        if not self.is_begun:
+            flux.kvs.put(self.handle, BEGUN_KEY, self.begin)
+            flux.kvs.commit(self.handle)
+            self.is_begun = True
 
     def _lost(self) -> Iterator[tuple[dict[str, Any], bool]]:
         """Yield each job that was lost, and whether it still ends."""
@@ -66,7 +78,8 @@ class Losses:
 
     def _put_back(self, job: Mapping[str, Any], runs: bool) -> None:
         name = JobID(job["id"]).f58plain
-        if name in self.before:
+        # its leaving pod has asked for the copy, or it was listed in both states
+        if name in self.before or job["id"] in self.copies.made:
             return
         try:
             jobspec = lookup(self.handle, job["id"])
@@ -78,11 +91,19 @@ class Losses:
                     flush=True,
                 )
                 return
-            copy = resubmit(self.handle, job, {"losses": losses_of(jobspec) + 1}, runs)
+            copy = self.copies.make(self.handle, job, {"losses": losses_of(jobspec) + 1}, runs)
         except (OSError, ValueError) as error:
             print(f"minicluster: job {name} lost a node and is not put back into the queue: {error}", flush=True)
             return
         print(f"minicluster: job {name} lost a node: it runs again as {JobID(copy).f58plain}", flush=True)
+
+
+def _last_begin(handle: Any, begin: float) -> float:
+    """Return the start of the last lead whose losses were looked at, that of this one if there was none."""
+    try:
+        return float(flux.kvs.get(handle, BEGUN_KEY))
+    except (OSError, ValueError, TypeError):
+        return begin
 
 
 def retries_of(job: Mapping[str, Any], own: Mapping[str, Any]) -> int:

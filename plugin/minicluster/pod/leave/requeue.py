@@ -13,10 +13,8 @@ import errno
 import json
 import signal
 import time
-from contextlib import suppress
 from typing import Any, Iterable, Iterator, Mapping
 
-import flux
 from flux.job import JobID, job_kvs_lookup, submit
 from flux.job.list import job_list_id
 from flux.util import parse_fsd
@@ -164,50 +162,6 @@ def resubmit(handle: Any, job: Mapping[str, Any], marks: Mapping[str, int], runs
     # this returns when the copy is listed: the next request must find it
     job_list_id(handle, copy, ["dependencies"]).get_job()
     return copy
-
-
-def make_copies(handle: Any, wanted: Iterable[int]) -> dict[str, dict[str, str]]:
-    """Submit the missing copies; return by job's name all copies, and the errors of the others. Raises OSError."""
-    names = {JobID(job).f58plain for job in wanted}
-    # before the running jobs are listed: a copy waits only as long as its job runs
-    copies = {name: JobID(copy).f58plain for name, copy in waiting_copies(handle) if name in names}
-    errors: dict[str, str] = {}
-
-    def add(job: Mapping[str, Any], name: str) -> None:
-        try:
-            copies[name] = JobID(resubmit(handle, job, {})).f58plain
-        except OSError as error:
-            errors[name] = str(error)
-            return
-        # then it isn't tried again by its exit code, too
-        memo = {AGAIN_KEY: copies[name]}
-        with suppress(OSError):  # it has just ended
-            handle.rpc("job-manager.memo", {"id": job["id"], "volatile": False, "memo": memo}).get()
-
-    # only jobs that run: one that is already ending has its copy, or somebody else ends it
-    for job in jobs(handle, "run", ["urgency"]):
-        name = JobID(job["id"]).f58plain
-        if name in names and name not in copies:
-            add(job, name)
-    assert names >= copies.keys() | errors.keys(), "a job has a copy that nobody asked for"
-    return {"copies": copies, "errors": errors}
-
-
-def serve() -> None:
-    """On rank 0, answer the pods that leave, until the broker ends. Raises OSError then."""
-    handle, own = flux.Flux(), flux.Flux()
-
-    def answer(handle: Any, _watcher: object, request: Any, _args: object) -> None:
-        wanted = request.payload["jobs"]
-        try:
-            made = make_copies(own, wanted)
-        except OSError as error:
-            made = {"copies": {}, "errors": {JobID(job).f58plain: str(error) for job in wanted}}
-        handle.respond(request, made)
-
-    handle.service_register(SERVICE).get()
-    with handle.msg_watcher_create(answer, flux.constants.FLUX_MSGTYPE_REQUEST, TOPIC):
-        handle.reactor_run()
 
 
 def ask_for_copies(handle: Any, wanted: Iterable[int]) -> dict[str, str]:

@@ -24,9 +24,9 @@ from connections import Connections
 from log import tell
 from losses import Losses
 from offers import undrain
+from put_back import Copies, serve
 from recorder import Ends, keep_records
 from recovery import recover
-from requeue import serve
 from state import CHECK_REASON, MEMORY_REASON, OWN_REASON, parse_idset
 
 #: Seconds between a look after a change and the next one, because job-list may learn of the change later; doubled each
@@ -93,7 +93,8 @@ def main(on_stop: str, kept: bool, preemption: Sequence[str]) -> None:
     """With a kept queue recover first; then look whenever a node comes or goes, or a job ends. Raises OSError."""
     handle = flux.Flux()
     threading.excepthook = fail
-    threading.Thread(target=serve, daemon=True).start()
+    copies = Copies()
+    threading.Thread(target=serve, args=(copies,), daemon=True).start()
     threading.Thread(target=lambda: keep_records(flux.Flux(), Ends(flux.Flux())), daemon=True).start()
     if preemption:
         from preemption import preempt
@@ -105,7 +106,7 @@ def main(on_stop: str, kept: bool, preemption: Sequence[str]) -> None:
         undrain(handle, replaced_ranks(handle))
         # in a thread: it may take long
         threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
-    changes, losses = Changes(flux.Flux(), ["nodes", "exceptions"]), Losses(handle, on_stop)
+    changes, losses = Changes(flux.Flux(), ["nodes", "exceptions"]), Losses(handle, on_stop, copies)
     connections, most, told = Connections(handle), AGAIN_SECONDS, ""
     while True:
         begin, used = time.monotonic(), time.process_time()

@@ -1,0 +1,110 @@
+"""The simulator: a seed repeats a run, Hypothesis shrinks what breaks a cluster, and faults of the past are seen."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from tools.simulator.disturb import episode, reclaim
+from tools.simulator.faults import FAULTS, Fault, is_detected
+from tools.simulator.kubernetes import merge
+from tools.simulator.world import Setting, World
+
+RANKS = st.integers(0, 5)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_nothing_breaks(seed: int) -> None:
+    world = episode(seed)
+    assert world.jobs
+    assert all(world.flux.successes.get(job) for job in world.jobs - world.flux.given_up)
+
+
+def test_a_seed_repeats_a_run() -> None:
+    one, other = episode(11), episode(11)
+    assert one.said == other.said
+    assert (one.loop.now, one.flux.successes) == (other.loop.now, other.flux.successes)
+
+
+@pytest.mark.parametrize("fault", FAULTS[::7], ids=lambda fault: fault.what)
+def test_a_fault_of_the_past_is_seen(fault: Fault) -> None:
+    assert is_detected(fault)
+
+
+def test_a_merge_patch_removes_what_is_null() -> None:
+    thing = {"a": {"b": 1, "c": 2}, "d": [1]}
+    merge(thing, {"a": {"b": None, "e": {"f": 3}}, "d": [2]})
+    assert thing == {"a": {"c": 2, "e": {"f": 3}}, "d": [2]}
+
+
+class Disturbed(RuleBasedStateMachine):
+    """A cluster, and all that may happen to it."""
+
+    world: World
+
+    @initialize(
+        seed=st.integers(0, 1000), least=st.integers(1, 3), suspend=st.sampled_from([0.0, 60.0]), budget=st.booleans()
+    )
+    def begin(self, seed: int, least: int, suspend: float, budget: bool) -> None:
+        self.world = World(seed, Setting(least=least, suspend=suspend, has_budget=budget))
+
+    @rule(seconds=st.sampled_from([1.0, 5.0, 30.0, 300.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.world.run(seconds)
+
+    @rule(
+        nodes=st.integers(1, 6),
+        cores=st.integers(1, 2),
+        work=st.sampled_from([0.5, 20.0, 90.0]),
+        warning=st.sampled_from(["", "USR1"]),
+    )
+    def somebody_submits(self, nodes: int, cores: int, work: float, warning: str) -> None:
+        self.world.submit(nodes, cores, work, warning)
+
+    @rule(rank=RANKS)
+    def a_broker_is_killed(self, rank: int) -> None:
+        self.world.kubernetes.kill(rank)
+
+    @rule(rank=RANKS)
+    def a_pod_is_evicted(self, rank: int) -> None:
+        self.world.evict(rank)
+
+    @rule(rank=RANKS)
+    def a_machine_is_lost(self, rank: int) -> None:
+        self.world.kubernetes.lose(rank)
+
+    @rule(rank=RANKS, seconds=st.sampled_from([0.0, 2.0, 15.0]))
+    def a_machine_is_reclaimed(self, rank: int, seconds: float) -> None:
+        reclaim(self.world, rank, seconds)
+
+    @rule(seconds=st.sampled_from([5.0, 60.0]))
+    def the_api_server_is_away(self, seconds: float) -> None:
+        self.world.kubernetes.down_until = self.world.loop.now + seconds
+
+    @rule(part=st.sampled_from([0.0, 0.3]))
+    def answers_are_lost(self, part: float) -> None:
+        self.world.kubernetes.lost_answer_part = part
+
+    @rule()
+    def the_programs_start_again(self) -> None:
+        self.world.lead.start_agent()
+        self.world.lead.start_undrainer()
+
+    @rule(size=st.integers(0, 6))
+    def somebody_asks_for_a_size(self, size: int) -> None:
+        self.world.request(size)
+
+    @rule(rank=RANKS)
+    def somebody_drains_a_node(self, rank: int) -> None:
+        self.world.drain(rank)
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            try:
+                self.world.settle()
+            finally:
+                self.world.close()
+
+
+TestDisturbed = Disturbed.TestCase
+TestDisturbed.settings = settings(stateful_step_count=30, deadline=None)

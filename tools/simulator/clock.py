@@ -1,0 +1,143 @@
+"""Virtual time: events in their order, and programs that block, of which one runs at a time."""
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+#: What the virtual clock adds to its seconds for those since the epoch
+EPOCH_SECONDS = 1_700_000_000.0
+#: Seconds of real time that a program may compute between two waits: more is a loop without an end
+LOOP_SECONDS = 60.0
+
+
+#: Seconds between two tries to get a lock
+LOCK_SECONDS = 0.005
+
+
+class Killed(BaseException):
+    """A program was killed: no handler of its own sees it."""
+
+
+class Loop:
+    """Events by their virtual time, in seconds; events of one time in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.running: Process | None = None
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = itertools.count()
+
+    def at(self, delay: float, event: Callable[[], None]) -> None:
+        """Let an event happen after some seconds."""
+        heapq.heappush(self._events, (self.now + max(delay, 0.0), next(self._number), event))
+
+    def run(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        end = self.now + seconds
+        while self._events and self._events[0][0] <= end:
+            self.now, _, event = heapq.heappop(self._events)
+            event()
+        self.now = end
+
+    def sleep(self, seconds: float) -> None:
+        """Block the program that runs."""
+        assert self.running, "what has no thread of its own must not wait"
+        self.running.sleep(seconds)
+
+    def time_module(self) -> SimpleNamespace:
+        """Return what stands for Python's `time`."""
+        return SimpleNamespace(
+            monotonic=lambda: self.now,
+            time=lambda: EPOCH_SECONDS + self.now,
+            clock_gettime=lambda _: self.now,
+            process_time=lambda: 0.0,
+            sleep=self.sleep,
+            gmtime=time.gmtime,
+            strftime=time.strftime,
+            CLOCK_BOOTTIME=time.CLOCK_BOOTTIME,
+        )
+
+
+class Process:
+    """A program with a thread of its own, which runs only while the loop waits for it."""
+
+    def __init__(self, loop: Loop, work: Callable[[], Any], ended: Callable[[], None]) -> None:
+        """Start it; ``ended`` is called when the work returns or fails by OSError."""
+        self.loop, self.is_over = loop, False
+        self.error: BaseException | None = None
+        self._work, self._ended, self._is_killed, self._naps = work, ended, False, 0
+        self._turn, self._rest = threading.Semaphore(0), threading.Semaphore(0)
+        threading.Thread(target=self._run, daemon=True).start()
+        loop.at(0.0, self._step)
+
+    def sleep(self, seconds: float) -> None:
+        """Give the turn back for some seconds, or until it is woken."""
+        self._naps += 1
+        nap = self._naps
+        self.loop.at(seconds, lambda: self._step() if nap == self._naps else None)
+        self._rest.release()
+        self._turn.acquire()
+        if self._is_killed:
+            raise Killed
+
+    def wake(self, seconds: float) -> None:
+        """End its sleep after some seconds."""
+        self._naps += 1
+        nap = self._naps
+        self.loop.at(seconds, lambda: self._step() if nap == self._naps else None)
+
+    def kill(self) -> None:
+        """End it where it waits."""
+        if not self.is_over and self.loop.running is not self:
+            self._naps += 1
+            self._is_killed = True
+            self._step()
+
+    def _step(self) -> None:
+        if self.is_over:
+            return
+        before, self.loop.running = self.loop.running, self
+        self._turn.release()
+        assert self._rest.acquire(timeout=LOOP_SECONDS), "a program computes without an end"
+        self.loop.running = before
+        if self.error:
+            raise self.error
+        if self.is_over and not self._is_killed:
+            self._ended()
+
+    def _run(self) -> None:
+        self._turn.acquire()
+        try:
+            if not self._is_killed:
+                self._work()
+        except (OSError, Killed):
+            pass
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.is_over = True
+            self._rest.release()
+
+
+class Lock:
+    """A lock in virtual time: who waits for it lets others run."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self._is_held = loop, False
+
+    def __enter__(self) -> None:
+        while self._is_held:
+            self._loop.sleep(LOCK_SECONDS)
+        self._is_held = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_held = False
+
+
+def threading_module(loop: Loop) -> SimpleNamespace:
+    """Return what stands for Python's `threading`; the world starts what the programs would start in threads."""
+    return SimpleNamespace(Lock=lambda: Lock(loop), Thread=None, ExceptHookArgs=object)

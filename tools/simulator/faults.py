@@ -1,0 +1,145 @@
+"""The track record: faults of the past, each as the change that brings it back, and a seed with which it is seen.
+
+A change that makes one of them undetectable is incomplete: `python -m tools.simulator --faults` runs them all.
+"""
+
+from typing import NamedTuple
+
+from tools.simulator.disturb import episode
+
+
+class Fault(NamedTuple):
+    """A mend that is taken back."""
+
+    what: str  #: what went wrong
+    program: str  #: the module of the pods
+    now: str  #: its text
+    then: str  #: the text with the fault
+    seed: int = 0
+
+
+FAULTS = (
+    Fault(
+        "a copy ran beside its job, which went on",
+        "requeue",
+        '    if runs:\n        kept.append({"scheme": "afternotok", "value": name})',
+        "",
+        seed=5,
+    ),
+    Fault(
+        "two pods that left each had a copy made of one job",
+        "put_back",
+        "copies = {name: JobID(copy).f58plain for name, copy in waiting_copies(handle) if name in names}\n",
+        "copies: dict[str, str] = {}\n    all_copies.made.clear()\n",
+        seed=5,
+    ),
+    Fault(
+        "a job was put back twice, by the undrainer and by the one that was started again",
+        "losses",
+        'if name in self.before or job["id"] in self.copies.made:',
+        'if job["id"] in self.copies.made:',
+        seed=1,
+    ),
+    Fault("jobs started on a lead that was leaving", "leave", "        stop_queue(handle)\n", "", seed=7),
+    Fault("the agent never asked again after an outage", "retry", "2 * wait, now + wait", "2 * wait, math.inf", seed=1),
+    Fault(
+        "the cluster shrank below what a waiting job needs",
+        "need",
+        "    if is_held:\n        return Need(group.size)\n",
+        "",
+        seed=1,
+    ),
+    Fault(
+        "jobs lost with a node were overlooked",
+        "losses",
+        'for states in ("running", "failed"):',
+        'for states in ("running",):',
+        seed=1,
+    ),
+    Fault(
+        "ranks of pods that are gone stayed drained",
+        "undrainer",
+        "undrain(handle, [*gone, *(online",
+        "undrain(handle, [*(online",
+        seed=1,
+    ),
+    Fault(
+        "a pod's drain was lifted while it still left",
+        "undrainer",
+        "now - seconds > drains[rank] + EXACT_SECONDS",
+        "True",
+        seed=1,
+    ),
+    Fault(
+        "a job of a killed lead was never run again",
+        "losses",
+        '*("failed to create guest ns", "reattach to running job is not implemented"),',
+        "",
+        seed=1,
+    ),
+    Fault(
+        "the copy of a job was made when it had ended",
+        "leave",
+        "    copies = requeue.put_back(running)\n",
+        "    copies: dict[str, str] = {}\n",
+        seed=23,
+    ),
+    Fault(
+        "a job was lost with a lead that was killed before it had looked for lost jobs",
+        "losses",
+        "max(_last_begin(handle, self.begin), self.begin - BACK_SECONDS)",
+        "self.begin",
+        seed=2,
+    ),
+    Fault(
+        "a job was started at once on nodes that were still taken for good, and given up",
+        "requeue",
+        "seconds = losses_of(jobspec) * LATER_SECONDS or SOON_SECONDS",
+        "seconds = 0.0",
+        seed=13,
+    ),
+    Fault(
+        "a job ran twice: its leaving pod had asked for a copy, and then it lost a node",
+        "losses",
+        'if name in self.before or job["id"] in self.copies.made:',
+        "self.copies.made.pop(job['id'], None)\n        if name in self.before:",
+        seed=36,
+    ),
+    Fault(
+        "a node left with a job that had just started there",
+        "scaled_job",
+        "if busy and any(rank in busy.used for rank in leaving):",
+        "if False:",
+        seed=3,
+    ),
+    Fault(
+        "a pod left with the job that it got last",
+        "leave",
+        "return before or time.monotonic() >= end",
+        "return True",
+        seed=31,
+    ),
+    Fault(
+        "the jobs of a leaving pod were not put back",
+        "again",
+        "return ask_for_copies(self.handle, wanted) if wanted and not self.lost else {}",
+        "return {}",
+        seed=5,
+    ),
+    Fault(
+        "the queue of a lead that came back was stopped",
+        "leave",
+        '"nocheckpoint": True, ',
+        '"nocheckpoint": False, ',
+        seed=3,
+    ),
+)
+
+
+def is_detected(fault: Fault, seed: int = 0) -> bool:
+    """Tell whether something breaks with a fault, with its seed or another one, that holds without it."""
+    try:
+        episode(seed or fault.seed, {fault.program: (fault.now, fault.then)})
+    except AssertionError:
+        return True
+    return False

@@ -1,0 +1,67 @@
+"""A model of Flux: brokers that join and are lost, beside the queue. Facts: flux-core 0.88; RFC 20."""
+
+from functools import partial
+
+from tools.simulator.jobs import FILTERS
+from tools.simulator.queue import Broker, JobQueue
+
+#: How a job ends that ran when its lead was killed
+FORMER_LEAD_NOTE = "failed to create guest ns"
+
+
+class Instance(JobQueue):
+    """The brokers of one MiniCluster, and its queue."""
+
+    def start(self, rank: int) -> None:
+        """Let a broker start; rank 0 begins a new life of the instance."""
+        assert rank not in self.brokers, f"rank {rank} has two brokers"
+        assert rank == 0 or self.is_alive, "a worker has no lead"
+        self.brokers[rank] = Broker(self.loop.now)
+        if rank == 0:
+            self.generation += 1
+            self.starttime, self.is_stopped, self.service = self.loop.now, False, None
+            self.online.clear()
+            for job in [job for job in self.active.values() if job.state in FILTERS["running"]]:
+                self.end_by(job, "exec", FORMER_LEAD_NOTE)
+            for job in self.active.values():
+                self.later(0.0, 0.1, partial(self.release, job))
+        self.later(0.05, 0.5, lambda: self._join(rank))
+
+    def _join(self, rank: int) -> None:
+        broker = self.brokers.get(rank)
+        if not broker or broker.is_online:
+            return
+        if rank in self.online:
+            # Flux has yet to learn of the end of the one before
+            self.later(0.1, 0.3, lambda: self._join(rank))
+            return
+        broker.is_online = True
+        self.online.add(rank)
+        self.tell("nodes")
+
+    def lose(self, rank: int, silent: bool = False) -> None:
+        """Let a broker end; ``silent``: its node is gone, so nobody tells its parent."""
+        if self.brokers.pop(rank, None) is None:
+            return
+        self.hits.update(
+            job.lineage for job in self.active.values() if job.state == "run" and (not rank or rank in job.ranks)
+        )
+        if rank == 0:
+            self.brokers.clear()
+            self.service, self.ended = None, self.loop.now
+            return
+        first = self.random.uniform(20.0, 60.0) if silent else self.random.uniform(0.0, 1.0)
+        generation = self.generation
+        hit = [(job, job.runs) for job in self.active.values() if rank in job.ranks and job.state == "run"]
+
+        def fail() -> None:
+            for job, run in hit:
+                if (job.state, job.runs) == ("run", run):
+                    self.end_by(job, "exec", f"node failure on mc-{rank}")
+
+        def forget() -> None:
+            self.online.discard(rank)
+            self.tell("nodes")
+
+        for delay, event in ((first, fail), (first + self.random.uniform(0.0, 1.0), forget)):
+            self.loop.at(delay, partial(self.if_lives, generation, event))

@@ -1,0 +1,250 @@
+"""A model of Flux's queue: jobs that wait, run and end; it survives its lead, as on a claim.
+
+Jobs are allocated whole cores, first come, first served. What Flux tells of jobs lags behind, by times from the seed.
+Facts: flux-core 0.88; RFC 21.
+"""
+
+import errno
+import signal
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from minicluster.flux.idset import to_idset
+
+from tools.simulator.clock import EPOCH_SECONDS, Lock, Loop
+from tools.simulator.jobs import FILTERS, Job, wanted
+
+#: How long a job's last moments take, and how long a job lives on after SIGTERM
+CLEANUP_SECONDS, TERM_SECONDS = 0.3, 8.0
+#: By how much job-list lags behind at times
+LATE_SECONDS, LATE_PART = (0.05, 3.0), 0.03
+#: After which Flux forgets a job that has ended
+PURGE_SECONDS = 3600.0
+
+
+@dataclass
+class Broker:
+    """A broker that runs: connected from its start on, online once it has joined."""
+
+    since: float
+    is_online: bool = False
+
+
+class JobQueue:
+    """The queue of a MiniCluster, and what it knows of the brokers."""
+
+    def __init__(self, loop: Loop, random: Random, size: int, cores: int) -> None:
+        self.loop, self.random = loop, random
+        self.cores = dict.fromkeys(range(size), cores)
+        self.brokers: dict[int, Broker] = {}
+        self.online: set[int] = set()  #: as the resource module knows it
+        self.drained: dict[int, tuple[str, float]] = {}
+        self.jobs: dict[int, Job] = {}  #: those that Flux has not purged
+        self.active: dict[int, Job] = {}  #: those that have not ended
+        self.newest = 0
+        self.kvs: dict[str, Any] = {}
+        self.generation, self.starttime, self.is_stopped = 0, 0.0, False
+        self.serving = Lock(loop)
+        self.ended = 0.0  #: when the last lead ended
+        self.service: Callable[[list[int]], Any] | None = None  #: that of requeue.py
+        self.changed: Callable[[str], None] = lambda _: None  #: is told of `jobs`, `nodes`, `size`, `exceptions`
+        self.drains: Callable[[], None] = lambda: None  #: is told when somebody is about to drain a rank
+        self.successes: dict[int, int] = {}  #: by lineage
+        self.hits: Counter[int] = Counter()  #: by lineage: how often a job that ran was hit by the loss of a broker
+        self.given_up: set[int] = set()  #: lineages that lost too many nodes
+        self._is_scheduling = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a lead."""
+        return 0 in self.brokers
+
+    def if_lives(self, generation: int, event: Callable[[], None]) -> None:
+        """Let something happen if that life of the instance goes on."""
+        if self.is_alive and generation == self.generation:
+            event()
+
+    def submit(self, jobspec: Mapping[str, Any], urgency: int, work: float) -> int:
+        """Take a job, and return its id."""
+        self.newest = number = self.newest + 1
+        own = jobspec["attributes"]["user"].get("minicluster", {})
+        before = self.jobs.get(int(own["continues"][1:])) if "continues" in own else None
+        lineage, work = (before.lineage, before.work) if before else (number, work)
+        job = Job(number, dict(jobspec), urgency, lineage, work, self.loop.now)
+        for each in jobspec["attributes"]["system"].get("dependencies") or []:
+            if each["scheme"] == "afternotok":
+                job.after = int(each["value"][1:])
+                job.fields["dependencies"] = [f"after-failure={each['value']}"]
+            elif each["scheme"] == "begin-time":
+                job.begins = float(each["value"]) - EPOCH_SECONDS
+        self.jobs[number] = self.active[number] = job
+        self._list(job)
+        self.later(0.0, 0.05, lambda: self.release(job))
+        return number
+
+    def release(self, job: Job) -> None:
+        """Let a job wait for nodes, once nothing else is in its way."""
+        if job.state != "depend" or not self.is_alive:
+            return
+        if job.after:
+            before = self.jobs.get(job.after)
+            if before and before.state == "completed":
+                self._end(job, "canceled")
+            if before and before.state in {*FILTERS["active"], "completed"}:
+                return
+        if job.begins > self.loop.now:
+            self.loop.at(job.begins - self.loop.now, lambda: self.release(job))
+            return
+        job.state = "sched"
+        job.fields |= {"priority": job.urgency, "t_depend": EPOCH_SECONDS + self.loop.now}
+        self._list(job)
+        self.tell("jobs")
+        self.schedule()
+
+    def schedule(self) -> None:
+        """Let the scheduler look, soon."""
+        if not self._is_scheduling:
+            self._is_scheduling = True
+            self.later(0.01, 0.1, self._schedule)
+
+    def _schedule(self) -> None:
+        self._is_scheduling = False
+        if not self.is_alive or self.is_stopped:
+            return
+        free = self.free()
+        waiting = [job for _, job in sorted(self.active.items()) if job.state == "sched"]
+        for job in waiting:
+            nodes, cores = wanted(job.jobspec)
+            ranks = [rank for rank, count in sorted(free.items()) if count >= cores][:nodes]
+            if len(ranks) < nodes:
+                return
+            for rank in ranks:
+                free[rank] -= cores
+            self._run(job, ranks)
+
+    def free(self) -> dict[int, int]:
+        """Return the free cores of the ranks that may get jobs."""
+        free = {rank: self.cores[rank] for rank in self.online if rank not in self.drained and rank in self.cores}
+        for job in self.active.values():
+            for rank in job.ranks:
+                if rank in free:
+                    free[rank] -= wanted(job.jobspec)[1]
+        return free
+
+    def _run(self, job: Job, ranks: list[int]) -> None:
+        beside = [one for one in self.active.values() if one.lineage == job.lineage and one.state == "run"]
+        assert not beside, f"job {job.number} runs beside {beside[0].number}: it is twice the same"
+        assert not self.successes.get(job.lineage), f"job {job.number} runs, and was done before"
+        job.state, job.ranks = "run", ranks
+        job.fields["ranks"] = to_idset(ranks)
+        self._list(job)
+        self.tell("starts")
+        run = job.runs
+        delay = self.random.uniform(0.05, 0.3)
+        self.loop.at(delay, lambda: self._begin(job, run))
+
+    def _begin(self, job: Job, run: int) -> None:
+        if (job.state, job.runs) != ("run", run):
+            return
+        if self.is_alive and any(rank not in self.brokers for rank in job.ranks):
+            self.end_by(job, "exec", "lost contact with job shell on a node")
+        elif not self.is_alive:
+            return
+        self.loop.at(job.work, lambda: self._finish(job, run))
+
+    def _finish(self, job: Job, run: int) -> None:
+        if (job.state, job.runs) != ("run", run) or any(rank not in self.brokers for rank in job.ranks):
+            return
+        if self.is_alive:
+            self.successes[job.lineage] = self.successes.get(job.lineage, 0) + 1
+            self._clean(job, "completed")
+
+    def end_by(self, job: Job, kind: str, note: str) -> None:
+        """End a job by an exception, unless it ends already."""
+        if job.state == "cleanup":
+            self.later(0.0, CLEANUP_SECONDS, lambda: self._end(job, job.result))
+            return
+        # the first of several counts
+        job.fields = {"exception_type": kind, "exception_note": note, **job.fields}
+        self._clean(job, "canceled" if job.fields["exception_type"] == "cancel" else "failed")
+        self.tell("exceptions")
+
+    def _clean(self, job: Job, result: str) -> None:
+        job.state, job.result = "cleanup", result
+        job.runs += 1
+        self._list(job)
+        generation = self.generation
+        self.later(0.01, CLEANUP_SECONDS, partial(self.if_lives, generation, partial(self._end, job, result)))
+
+    def _end(self, job: Job, result: str) -> None:
+        if job.state not in FILTERS["active"]:
+            return
+        job.state, job.ranks = result, []
+        job.fields["t_inactive"] = EPOCH_SECONDS + self.loop.now
+        self._list(job)
+        self.tell("ends")
+        del self.active[job.number]
+        for other in list(self.active.values()):
+            if other.after == job.number:
+                self.release(other)
+        self.loop.at(PURGE_SECONDS, partial(self.jobs.__delitem__, job.number))
+        self.schedule()
+
+    def cancel(self, number: int, note: str) -> None:
+        """Cancel a job: one that runs gets SIGTERM, and may take its time. Raises OSError for one that has ended."""
+        job = self.jobs[number]
+        if job.state in FILTERS["inactive"]:
+            raise OSError(errno.EINVAL, "job is inactive")
+        if job.state in FILTERS["pending"]:
+            self._end(job, "canceled")
+        elif job.state == "run":
+            run = job.runs
+            job.fields = {"exception_type": "cancel", "exception_note": note, **job.fields}
+            self._list(job)
+            self.later(
+                0.0,
+                TERM_SECONDS,
+                lambda: self.end_by(job, "cancel", note) if (job.state, job.runs) == ("run", run) else None,
+            )
+
+    def kill(self, number: int, signum: int) -> None:
+        """Send a signal to the tasks of a job. Raises OSError for one that does not run."""
+        job = self.jobs[number]
+        if job.state != "run":
+            raise OSError(errno.EINVAL, "job is not running")
+        if signum == signal.SIGKILL and job.state == "run":
+            self._clean(job, "failed")
+
+    def _list(self, job: Job) -> None:
+        """Let job-list learn of a job, a moment later."""
+        known = {**job.fields, "id": job.number, "state": job.state, "urgency": job.urgency}
+        # in the order of the changes
+        lag = self.random.uniform(*(LATE_SECONDS if self.random.random() < LATE_PART else (0.0, 0.05)))
+        job.listed_at = max(job.listed_at, self.loop.now + lag)
+        self.loop.at(job.listed_at - self.loop.now, lambda: job.listed.update(known))
+
+    def list_now(self, job: Job) -> None:
+        """Let job-list know all of a job."""
+        job.listed.update({**job.fields, "id": job.number, "state": job.state, "urgency": job.urgency})
+
+    def used(self) -> dict[int, tuple[int, int]]:
+        """Return {rank: (cores, GPUs)} that jobs hold."""
+        held: dict[int, tuple[int, int]] = {}
+        for job in self.active.values():
+            for rank in job.ranks:
+                held[rank] = (held.get(rank, (0, 0))[0] + wanted(job.jobspec)[1], 0)
+        return held
+
+    def later(self, least: float, most: float, event: Callable[[], Any]) -> None:
+        """Let something happen after some seconds."""
+        self.loop.at(self.random.uniform(least, most), event)
+
+    def tell(self, what: str) -> None:
+        """Tell that something has changed."""
+        if what == "nodes":
+            self.schedule()
+        self.changed(what)

@@ -1,0 +1,91 @@
+"""Loads the pods' programs into a world of their own: what they import of time, Flux and the machine is the model's."""
+
+import builtins
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import CodeType, ModuleType, SimpleNamespace
+from typing import Any
+
+from minicluster.pod import programs
+
+
+@cache
+def _sources() -> Mapping[str, Path]:
+    """Return the Python programs of the pods by the names of their modules."""
+    return {Path(name).stem: path for name, path in programs().items() if name.endswith(".py")}
+
+
+@cache
+def _compiled(path: Path, change: tuple[str, str] | None) -> CodeType:
+    text = path.read_text(encoding="utf-8")
+    if change:
+        old, new = change
+        assert text.count(old) == 1, f"{path.name} has {text.count(old)} times {old!r}"
+        text = text.replace(old, new)
+    return compile(text, str(path), "exec")
+
+
+class Machine:
+    """What stands for Python's `os`: the environment of a pod, and signals to the model's brokers."""
+
+    def __init__(self, kill: Callable[[int, int], None]) -> None:
+        self.kill = kill
+        self.environ = {
+            "MINICLUSTER_HOME": "/nonexistent",
+            "KUBERNETES_SERVICE_HOST": "api",
+            "KUBERNETES_SERVICE_PORT": "443",
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+
+class Programs:
+    """The programs of one pod's life, as modules: `programs.agent` is agent.py."""
+
+    def __init__(
+        self, stand_ins: Mapping[str, Any], say: Callable[[str], None], changes: Mapping[str, tuple[str, str]]
+    ) -> None:
+        """Take what stands for other modules by their names, and changes of the programs' text by theirs."""
+        self._stand_ins, self._changes = stand_ins, changes
+        self._builtins = {**vars(builtins), "__import__": self._import, "print": lambda *words, **_: say(*words)}
+        self._loaded: dict[str, ModuleType] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _sources():
+            raise AttributeError(name)
+        if name not in self._loaded:
+            module = ModuleType(f"simulated.{name}")
+            module.__dict__["__builtins__"] = self._builtins
+            # dataclasses look their module up
+            self._loaded[name] = sys.modules[module.__name__] = module
+            exec(_compiled(_sources()[name], self._changes.get(name)), module.__dict__)  # noqa: S102 - files of ours
+        return self._loaded[name]
+
+    def _import(self, name: str, *how: Any) -> Any:
+        names = how[2] if len(how) > 2 else ()
+        if name in self._stand_ins:
+            return self._stand_ins[name if names else name.partition(".")[0]]
+        return getattr(self, name) if name in _sources() else builtins.__import__(name, *how)
+
+
+class Folder:
+    """What stands for the folder of a pod's state: there is no launcher and no work in it."""
+
+    def __truediv__(self, _name: str) -> "Folder":
+        return self
+
+    def exists(self) -> bool:
+        """Tell that nothing is there."""
+        return False
+
+    def touch(self) -> None:
+        """Do nothing."""
+
+
+def text_file(text: Callable[[], str]) -> SimpleNamespace:
+    """Return what stands for a file that is read."""
+    return SimpleNamespace(read_text=lambda **_: text())

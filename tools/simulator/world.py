@@ -1,0 +1,238 @@
+"""One MiniCluster in virtual time: the shipped programs, what disturbs them, and what must hold.
+
+While it runs: no job runs twice at once or after it was done, the agent removes no node that is busy or that a waiting
+job needs, the size stays within its limits. When nothing has disturbed it for a while: each job that was taken is done,
+the size is what the policy asks for, each pod is a node, and no drain of ours is left.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tools.simulator.clock import EPOCH_SECONDS, Loop
+from tools.simulator.handle import Handle
+from tools.simulator.instance import Instance
+from tools.simulator.jobs import wanted
+from tools.simulator.kubernetes import KILL_SECONDS, LEAVE_SECONDS, Kubernetes
+from tools.simulator.lead import LeadPrograms
+from tools.simulator.shipped import Folder
+
+#: Virtual seconds without a disturbance after which all must be well
+SETTLE_SECONDS = 1800.0
+#: After which the agent must have seen a job that waits
+SEEN_SECONDS = 30.0
+#: A lead that ends may take jobs for so long that its agent does not see; and for as long as its requests fail
+LAST_SECONDS, UNHEARD_SECONDS = 1.0, 30.0
+#: A job that is given up has lost so many nodes at least; others were lost before it started there
+LOST_TIMES = 2
+#: Reason of a drain by a person
+BY_HAND = "by hand"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a MiniCluster is like."""
+
+    least: int = 1
+    most: int = 6
+    cores: int = 2
+    backlog: float = 5.0
+    idle: float = 30.0
+    suspend: float = 0.0
+    step_down: int = 0
+    period: float = 15.0
+    has_budget: bool = True
+
+    def as_read(self) -> dict[str, Any]:
+        """Return the settings that the agent reads."""
+        policy = {"min": self.least, "max": self.most, "backlog": self.backlog, "idle": self.idle}
+        policy |= {"suspend": self.suspend, "step_down": self.step_down}
+        own = {"name": "mc", "namespace": "ns", "size": self.least, "max_size": self.most, "groups": []}
+        budget = {"always_lead": False} if self.has_budget else None
+        return {**own, "period": self.period, "policy": policy, "budget": budget, "port": None}
+
+
+class BrokenError(AssertionError):
+    """What must hold does not."""
+
+
+@dataclass
+class World:
+    """A cluster, its programs, and the people who use it."""
+
+    seed: int
+    setting: Setting = field(default_factory=Setting)
+    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: changes of the programs' texts
+
+    def __post_init__(self) -> None:
+        """Begin with the least size."""
+        self.loop, self.random = Loop(), Random(self.seed)  # noqa: S311 - no secret
+        self.flux = Instance(self.loop, self.random, self.setting.most, self.setting.cores)
+        self.kubernetes = Kubernetes(self.loop, self.random, self.flux, self.setting.least)
+        self.said: list[str] = []
+        self.jobs: set[int] = set()  #: that were taken
+        self.overslept = 0  #: whether it had to be woken for the last jobs that it took
+        self.waiting = 0  #: submissions that nobody has taken yet
+        self.lead = LeadPrograms(self.flux, self.kubernetes, self.setting.as_read(), self.texts, self._say)
+        self.programs = self.lead.programs
+        self.kubernetes.leave, self.kubernetes.lead_started = self._leave, self.lead.begin
+        self.kubernetes.shrinks, self.flux.changed = self._check_shrink, self.lead.wake
+
+    def _say(self, *words: object) -> None:
+        text = " ".join(map(str, words))
+        self.said.append(f"{self.loop.now:10.2f} {text}")
+        if match := re.match(r"minicluster: job f(\d+) lost a node again", text):
+            lineage = self.flux.jobs[int(match[1])].lineage
+            self.flux.given_up.add(lineage)
+            if self.flux.hits[lineage] < LOST_TIMES:
+                raise BrokenError(f"job {match[1]} is given up after {self.flux.hits[lineage]} losses")
+
+    def _leave(self, index: int) -> None:
+        """Run what a pod runs that is told to stop."""
+        handle, programs = Handle(self.flux, index), self.programs
+        self.loop.sleep(self.random.uniform(0.1, 1.5))
+        times = programs.leave.Times(LEAVE_SECONDS, KILL_SECONDS)
+        requeue = programs.again.Requeue(handle, "requeue", False)
+        role = "worker" if index else "lead"
+        programs.leave.main(handle, role, times, programs.leave.Paths(Folder(), "", ""), requeue)
+
+    def _check_shrink(self, size: int) -> None:
+        busy = sorted(rank for rank in self.flux.used() if rank >= size)
+        if busy and self.flux.is_alive:
+            raise BrokenError(f"the size becomes {size}, and jobs run on {busy}")
+        now = EPOCH_SECONDS + self.loop.now
+        usable = self.setting.most - sum(reason == BY_HAND for reason, _ in self.flux.drained.values())
+        for job in self.flux.active.values():
+            nodes, _ = wanted(job.jobspec)
+            if job.state == "sched" and size < nodes <= usable and now - job.fields["t_depend"] > SEEN_SECONDS:
+                raise BrokenError(f"the size becomes {size}, and job {job.number} waits for {nodes} nodes")
+
+    # people
+
+    def submit(self, nodes: int, cores: int, seconds: float, warning: str = "") -> None:
+        """Submit a job; the client wakes a cluster that sleeps, and tries until it is taken.
+
+        ``warning`` is a signal of which the job is warned before its pod ends it, such as USR1@15s.
+        """
+        self.waiting += 1
+        user = {"minicluster": {"signal": warning}} if warning else {}
+        node = {
+            "type": "node",
+            "count": nodes,
+            "with": [{"type": "slot", "count": 1, "with": [{"type": "core", "count": cores}]}],
+        }
+        jobspec = {"resources": [node], "tasks": [], "attributes": {"system": {"duration": 0}, "user": user}}
+
+        def attempt() -> None:
+            lead = self.flux.brokers.get(0)
+            if lead and lead.is_online:
+                self.jobs.add(self.flux.submit(jobspec, 16, seconds))
+                self.waiting -= 1
+                return
+            self.wake()
+            self.loop.at(1.0, attempt)
+
+        attempt()
+
+    def wake(self) -> None:
+        """Wake a cluster that sleeps, as each command does."""
+        job = self.kubernetes.job
+        if self.programs.suspend.is_asleep(job):
+            job["spec"]["suspend"] = False
+            job["metadata"]["annotations"].pop(self.programs.suspend.SUSPENDED)
+            self.kubernetes.write(job)
+
+    def submit_at_suspend(self, seconds: float) -> None:
+        """Submit a job some seconds after the cluster is suspended next."""
+        self.kubernetes.suspended = lambda: self.loop.at(seconds, lambda: self.submit(1, 1, 5.0))
+
+    def submit_at_drain(self, nodes: int) -> None:
+        """Submit a job at the moment when a program is about to drain a rank next."""
+
+        def submit() -> None:
+            self.flux.drains = lambda: None
+            self.submit(nodes, 1, 5.0)
+
+        self.flux.drains = submit
+
+    def request(self, size: int) -> None:
+        """Ask for a size as minicluster-scale does; 0 withdraws it."""
+        if self.flux.is_alive:
+            self.programs.state.request_size(Handle(self.flux, 0), size)
+
+    def drain(self, rank: int) -> None:
+        """Drain a rank as a person does, or undrain it."""
+        if self.flux.drained.get(rank, ("",))[0] == BY_HAND:
+            del self.flux.drained[rank]
+            self.flux.schedule()
+        elif rank not in self.flux.drained:
+            self.flux.drained[rank] = (BY_HAND, self.loop.now)
+
+    def evict(self, index: int) -> None:
+        """Evict a pod by the API: its disruption budget may keep it."""
+        pod = self.kubernetes.pods.get(index)
+        if pod and self.kubernetes.may_evict(index):
+            self.kubernetes.stop(pod)
+
+    def delete(self, index: int) -> None:
+        """Delete a pod."""
+        if pod := self.kubernetes.pods.get(index):
+            self.kubernetes.stop(pod)
+
+    # time
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        self.loop.run(seconds)
+        size = int(self.kubernetes.job["spec"]["completions"])
+        if not self.setting.least <= size <= self.setting.most:
+            raise BrokenError(f"the size is {size}, of {self.setting.least} to {self.setting.most}")
+
+    def settle(self) -> None:
+        """Disturb nothing more, and check that all becomes well. Raises BrokenError."""
+        kubernetes = self.kubernetes
+        kubernetes.suspended = self.flux.drains = lambda: None
+        kubernetes.down_until = kubernetes.error_part = kubernetes.lost_answer_part = 0.0
+        for rank in [rank for rank, (reason, _) in self.flux.drained.items() if reason == BY_HAND]:
+            self.drain(rank)
+        self.run(SETTLE_SECONDS / 2)
+        self._wake_for_last_jobs()
+        self.request(0)
+        self.run(SETTLE_SECONDS)
+        self._check()
+
+    def _wake_for_last_jobs(self) -> None:
+        """Wake a cluster that sleeps on jobs which its lead took in its last moments: nobody could see them."""
+        if not self.flux.is_alive and self.flux.active:
+            late = [job.number for job in self.flux.active.values() if job.taken < self.flux.ended - LAST_SECONDS]
+            if late and self.kubernetes.failed < self.flux.ended - UNHEARD_SECONDS:
+                raise BrokenError(f"the cluster sleeps, and jobs {late} wait")
+            self.overslept += 1
+            self.wake()
+
+    def _check(self) -> None:
+        if self.waiting:
+            raise BrokenError(f"{self.waiting} submissions were never taken")
+        undone = [
+            job for job in sorted(self.jobs) if not self.flux.successes.get(job) and job not in self.flux.given_up
+        ]
+        if undone:
+            raise BrokenError(f"jobs {undone} were taken and never done")
+        job = self.kubernetes.job
+        if self.setting.suspend:
+            if not job["spec"]["suspend"]:
+                raise BrokenError("an idle cluster was not suspended")
+            return
+        if (size := self.kubernetes.size) != self.setting.least:
+            raise BrokenError(f"the size of an idle cluster is {size}, not {self.setting.least}")
+        missing = [rank for rank in range(size) if rank not in self.flux.online]
+        drained = [rank for rank in self.flux.drained if rank < size]
+        if missing or drained:
+            raise BrokenError(f"of {size} ranks {missing} are no nodes, and {drained} are drained: {self.flux.drained}")
+
+    def close(self) -> None:
+        """End the programs that still run."""
+        self.lead.end()
+        self.kubernetes.end()
