@@ -1,10 +1,12 @@
 """`minicluster run` beside `helm install`, `kubectl logs -f` and `helm uninstall`: the first line, the prompt, the CPU.
 
     python -m benchmarks.first_line FILE.json [--runs 10] [--image ubuntu:noble] [--nodes 2] [--namespace default]
+    python -m benchmarks.first_line FILE.json --in NAME
 
-The two take turns, each with a command that prints its host's name on each node. Times are from the command line: to
-the first line of the work, and from its last line to the prompt. CPU is that of all processes of the client. Needs
-kubectl, helm with the plugin, and minicluster in PATH.
+With `--in` it is `minicluster run --in NAME`, beside `kubectl exec` of `flux run`, which has no instance of its own,
+and of `flux run` in `flux alloc`, which has. The ways take turns, each with a command that prints its host's name on each
+node. Times are from the command line: to the first line of the work, and from its last line to the prompt. CPU is that
+of all processes of the client. Needs kubectl, helm with the plugin, and minicluster in PATH.
 """
 
 import argparse
@@ -13,12 +15,14 @@ import shlex
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
+from benchmarks.clusters import FLUX
 from benchmarks.results import Row, save
 from benchmarks.sizes import cpu_of_children
-from tools.clients import CHART, ClusterError, run_program
+from tools.clients import CHART, ClusterError, output, run_program
 
 WORDS = ["hostname"]
 #: How lines of Helm and kubectl begin
@@ -49,6 +53,21 @@ def by_us(image: str, nodes: int, namespace: str) -> str:
     )
 
 
+def inside(name: str, nodes: int, namespace: str) -> dict[str, str]:
+    """Return the scripts by which a command runs in a MiniCluster that is there."""
+    where = ["--namespace", namespace]
+    labels = f"batch.kubernetes.io/job-name={name},batch.kubernetes.io/job-completion-index=0"
+    lead = output("kubectl", *where, "get", "pods", "--selector", labels, "--output=name").strip()
+    flux = ["kubectl", *where, "exec", lead, "--", FLUX]
+    work = ["run", f"-N{nodes}", *WORDS]
+    ours = ["minicluster", "run", *where, "--in", name, f"--nodes={nodes}", "--", *WORDS]
+    return {
+        "kubectl exec flux run": shlex.join([*flux, *work]),
+        "minicluster run --in": shlex.join(ours),
+        "kubectl exec flux alloc flux run": shlex.join([*flux, "alloc", f"-N{nodes}", "flux", *work]),
+    }
+
+
 def timed(script: str, lines: int) -> Mapping[str, float]:
     """Run a script whose work prints so many lines; return the seconds."""
     before, begin = cpu_of_children(), time.monotonic()
@@ -69,13 +88,21 @@ def main() -> None:
     parser.add_argument("--image", default="ubuntu:noble")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--namespace", default="default")
+    parser.add_argument("--in", dest="inside", default="")
     parser.add_argument("--where", default="")
     options = parser.parse_args()
-    ways = {"helm install, kubectl logs -f, helm uninstall": by_hand, "minicluster run": by_us}
+    given = (options.image, options.nodes, options.namespace)
+    ways: dict[str, Callable[[], str]] = {
+        "helm install, kubectl logs -f, helm uninstall": partial(by_hand, *given),
+        "minicluster run": partial(by_us, *given),
+    }
+    if options.inside:
+        scripts = inside(options.inside, options.nodes, options.namespace)
+        ways = {way: partial(str, script) for way, script in scripts.items()}
     taken: dict[str, list[Mapping[str, float]]] = {way: [] for way in ways}
     for _ in range(options.runs):
         for way, script in ways.items():
-            taken[way].append(timed(script(options.image, options.nodes, options.namespace), options.nodes))
+            taken[way].append(timed(script(), options.nodes))
             print(way, {key: round(value, 2) for key, value in taken[way][-1].items()}, flush=True)
     rows: list[Row] = [
         {"way": way, "runs": options.runs}
