@@ -4,9 +4,9 @@
     python -m benchmarks.first_line FILE.json --in NAME
 
 With `--in` it is `minicluster run --in NAME`, beside `kubectl exec` of `flux run`, which has no instance of its own,
-and of `flux run` in `flux alloc`, which has. The ways take turns, each with a command that prints its host's name on each
-node. Times are from the command line: to the first line of the work, and from its last line to the prompt. CPU is that
-of all processes of the client. Needs kubectl, helm with the plugin, and minicluster in PATH.
+and of `flux run` in `flux alloc`, which has. The ways take turns, each with a command that prints its host's name on
+each node. Times are from the command line: to the first line of the work, and from its last line to the prompt. CPU is
+that of all processes of the client. Needs kubectl, helm with the plugin, and minicluster in PATH.
 """
 
 import argparse

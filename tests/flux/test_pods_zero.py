@@ -89,6 +89,14 @@ def test_an_idle_cluster_is_suspended_and_a_command_wakes_it(cluster: FluxReleas
     assert (asked.code, cluster.up(), size(cluster)) == (0, "0-1", 2), asked.err
 
 
+def test_an_instance_wakes_a_cluster_that_sleeps_which_grows_for_it(cluster: FluxRelease) -> None:
+    sleeps(cluster)
+    line = ("minicluster", "run", "--namespace", cluster.namespace, "--in", NAME, "-N2", "--", "hostname")
+    done = cluster.cluster.run(*line)
+    assert (done.code, sorted(done.out.splitlines())) == (0, [f"{NAME}-0", f"{NAME}-1"])
+    assert f"minicluster: {NAME} is suspended, {WHY}: waking it" in done.err.splitlines()
+
+
 def test_a_job_that_waits_in_a_suspended_cluster_runs_when_it_wakes(cluster: FluxRelease) -> None:
     held = submit(cluster, "--urgency=hold", "true")
     # by hand, because a cluster with a held job is not idle

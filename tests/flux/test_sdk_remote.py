@@ -115,6 +115,14 @@ def test_the_sdk_program_runs_jobs_and_reports_their_ends(remote: Remote) -> Non
     assert remote.end("e")["exception"]["type"] == "timeout"
 
 
+def test_a_job_of_the_sdk_has_an_instance_of_its_own(remote: Remote) -> None:
+    text = "flux getattr size; flux resource list -s all -no '{nnodes}'; exit 3"
+    remote.submit("a", "sh", "-c", text, nodes=1, instance=True, environment={"A": "1"}, time_limit=60)
+    end = remote.end("a")
+    said = "".join(text for stream, text in end["output"] if stream == "stdout")
+    assert (end["status"], said) == (3 << 8, "1\n1\n")
+
+
 def test_the_sdk_program_cancels_and_lists_jobs_and_counts_nodes(remote: Remote) -> None:
     remote.ask("o", online=[2, 4])
     assert [remote.reply() for _ in range(2)] == [{"key": "o", "up": 2}, {"key": "o", "online": True}]

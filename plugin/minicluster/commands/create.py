@@ -38,7 +38,11 @@ class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions hav
     metavar="SIZE[@CLASS]",
     help="Keep the queue and a shared folder /data on volumes of this size each, such as 10Gi, even after the end.",
 )
-@click.option("--idle", type=options.Duration(), help="End it after so long without a job, and with nobody connected.")
+@click.option(
+    "--idle",
+    type=options.Duration(),
+    help="End it after so long without a job or client; with --autoscale and --keep it sleeps.",
+)
 @options.namespace("Namespace; by default the current one.")
 @options.context()
 @click.option("--no-wait", is_flag=True, help="Return once the release is installed, before the quorum.")

@@ -95,7 +95,9 @@ def _values(asked: CreateReleaseOptions) -> dict[str, Any]:
     """Return the values that are not of a container, by their paths."""
     values: dict[str, Any] = {"size": asked.nodes, "maxSize": asked.most}
     if asked.idle is not None:
-        values["endAfterSeconds"] = math.ceil(asked.idle)
+        # what keeps its queue and grows by itself sleeps, and the next command wakes it
+        sleeps = asked.autoscales and asked.keep
+        values["autoscaling.suspendAfterSeconds" if sleeps else "endAfterSeconds"] = math.ceil(asked.idle)
     if asked.autoscales:
         values |= {"autoscaling.enabled": True, "autoscaling.min": asked.nodes}
     if asked.keep:

@@ -88,8 +88,7 @@ class MiniCluster(Pictured):
     def connect(cls, name: str, namespace: str = "", *, context: str = "") -> Self:
         """Find an existing MiniCluster, by its release's name or its own. Raises NotFoundError."""
         with translated():
-            kube = settled(context, namespace)
-        return cls(kube, name, is_own=False)
+            return cls(settled(context, namespace), name, is_own=False)
 
     @classmethod
     def run(  # noqa: PLR0913 - names that `create` and `wait` have
@@ -105,10 +104,12 @@ class MiniCluster(Pictured):
     ) -> Result:
         """Run a command in a MiniCluster of its own, which is removed; return its exit code, and the log as `stdout`.
 
-        Without a ``command`` the ``values`` have one. ``options``: see RunOptions. ``timeout``, in seconds, is for all
-        of it. Raises ReleaseError, WaitTimeoutError; EndedError when it can't start, or fails without an exit code.
+        Without ``command`` the ``values`` have one. Raises ReleaseError, EndedError, WaitTimeoutError.
         """
         words = words_of(command) if command else ()
+        if pool := options.get("inside"):
+            with cls.connect(pool, namespace, context=context) as its:
+                return single_run.run_inside(its.submit, words, timeout, {**options, "values": values})
         asked = single_run.asked_for(words, values, timeout, options)
         with translated():
             return single_run.run(settled(context, namespace), *asked, aloud(progress))

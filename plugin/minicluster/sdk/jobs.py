@@ -44,6 +44,7 @@ class JobOptions(TypedDict, total=False):
     cores_per_task: int  #: 1 by default
     gpus_per_task: int  #: 0 by default
     exclusive: bool  #: whole nodes, whatever the tasks need
+    instance: bool  #: in an instance of Flux of its own, on ``nodes`` whole nodes, 1 by default
     environment: Mapping[str, object]  #: added to that of the lead's container
     working_dir: str  #: by default that of the lead's container
     upload: str  #: a folder of this machine, which all nodes get first; the job runs in it

@@ -20,7 +20,7 @@ class CreateOptions(NodeOptions, total=False):
 
     max_nodes: int  #: that it can have later
     autoscale: bool  #: from ``nodes`` to ``max_nodes``, as the queue needs them
-    idle: float  #: seconds without a job, and without anybody connected, after which it ends
+    idle: float  #: seconds without a job or client after which it ends; with ``autoscale`` and ``keep`` it sleeps
     keep: str  #: SIZE or SIZE@CLASS: volumes for the queue and a shared folder /data, also after the end
 
 

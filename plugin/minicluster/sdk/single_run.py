@@ -1,12 +1,13 @@
 """A command in a MiniCluster of its own, which is removed when the work has ended."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minicluster.console.streams import Say
 from minicluster.sdk.asked_nodes import NodeOptions, refuse_unknown
-from minicluster.sdk.exceptions import ReleaseError, translated
+from minicluster.sdk.exceptions import ArgumentError, JobFailed, ReleaseError, WaitTimeoutError, translated
 from minicluster.sdk.finished import Result
+from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.release import check_post_renderer
 
 if TYPE_CHECKING:
@@ -20,8 +21,35 @@ class RunOptions(NodeOptions, total=False):
 
     tasks: int  #: of the command; 0 is one on each node
     name: str  #: of the release; a new one by default
+    inside: str  #: a MiniCluster that stays, where the command gets an instance of Flux of its own
     upload: str  #: a folder of this machine, which the nodes get first; the command runs in it
     fetch: Sequence[str]  #: patterns of files that come back to it, such as ``*.csv`` or ``out/``
+
+
+#: Options of a run inside a MiniCluster
+INSIDE = ("nodes", "tasks", "upload", "fetch")
+
+
+def run_inside(
+    submit: Callable[..., JobFuture], words: Sequence[str], timeout: float | None, given: Mapping[str, Any]
+) -> Result:
+    """Run a command in an instance inside a MiniCluster; return its exit code and output.
+
+    Raises ArgumentError for an option of a MiniCluster of its own; WaitTimeoutError, and what the future raises.
+    """
+    options = {name: value for name, value in given.items() if value}
+    inside = options.pop("inside")
+    if other := next((name for name in options if name not in INSIDE), ""):
+        raise ArgumentError(f"{other} is for a MiniCluster of its own, and {inside} is there: leave out one of them")
+    future = submit(words, instance=True, **options)
+    try:
+        job = future.result(timeout)
+    except JobFailed as error:
+        job = error.job
+    except TimeoutError:
+        future.cancel()
+        raise WaitTimeoutError(f"{words[0]} in {inside} has not ended within {timeout:g} s: it is cancelled") from None
+    return Result(job.exit_code, job.stdout, job.stderr)
 
 
 def asked_for(

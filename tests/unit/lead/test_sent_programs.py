@@ -32,7 +32,7 @@ from minicluster.pod import without_comments
             "mine",
             [
                 *("history", "output_events", "begun", "saved", "offers", "state", "job_record", "copies"),
-                *("unmet", "waiting", "described"),
+                *("unmet", "waiting", "described", "instance"),
             ],
         ),
         (
@@ -48,7 +48,7 @@ from minicluster.pod import without_comments
             "remote",
             [
                 *("unmet", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
-                *("saved", "offers", "state", "job_record", "job_report", "copies", "begun", "live_output"),
+                *("saved", "offers", "state", "job_record", "job_report", "copies", "begun", "live_output", "instance"),
             ],
         ),
         ("settle", ["saved", "offers", "state", "requeue", "again"]),

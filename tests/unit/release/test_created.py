@@ -30,6 +30,20 @@ def values(asked: CreateReleaseOptions) -> dict[str, Any]:
             {"nodes": 1, "most": 4, "autoscales": True},
             {"size": 1, "maxSize": 4, "autoscaling.enabled": True, "autoscaling.min": 1},
         ),
+        ({"idle": 600.0}, {"endAfterSeconds": 600}),
+        (
+            {"most": 4, "autoscales": True, "idle": 600.0, "keep": Keep("1Gi")},
+            {
+                "maxSize": 4,
+                "autoscaling.enabled": True,
+                "autoscaling.suspendAfterSeconds": 600,
+                "report.path": "/data/jobs.jsonl",
+                "state.capacity": "1Gi",
+                "containers[0].volumes.data.path": "/data",
+                "containers[0].volumes.data.capacity": "1Gi",
+                "containers[0].volumes.data.keep": True,
+            },
+        ),
         (
             {"keep": Keep("10Gi")},
             {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fake_kube import FakeChannel, FakeKube
 from minicluster.lead import ask
-from minicluster.sdk import EndedError, MiniCluster, WaitTimeoutError
+from minicluster.sdk import ArgumentError, EndedError, FinishedJob, JobFuture, MiniCluster, Result, WaitTimeoutError
 from minicluster.waiting import wait
 from status_samples import RUNNING, STARTS, ended, job, pod, suspended, waiting, workload
 
@@ -52,6 +52,28 @@ def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.
         MiniCluster.run("true", image="a", name="mini", progress=told.append)
     assert told == ["installed mini in namespace lab", f"mini: Starting: {WHY}", "removing mini"]
     assert [words[0] for words in kube.helms] == ["install", "list", "uninstall"]
+
+
+def test_a_run_inside_is_a_job_with_an_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def submit(_: MiniCluster, words: Any, **options: Any) -> JobFuture:
+        future = JobFuture(lambda: asked.append("cancel"))
+        asked.append((words, options))
+        if words != ["sleep"]:
+            future.end(FinishedJob("f1", 3, (("stdout", "out"), ("stderr", "err")), "failed with exit code 3"))
+        return future
+
+    monkeypatch.setattr("minicluster.sdk.cluster.settled", lambda *_: namespace(job(), RUNNING))
+    monkeypatch.setattr(MiniCluster, "submit", submit)
+    assert MiniCluster.run("work", inside="mini", nodes=2, tasks=4) == Result(3, "out", "err")
+    with pytest.raises(WaitTimeoutError, match=r"^sleep in mini has not ended within 0\.1 s: it is cancelled$"):
+        MiniCluster.run("sleep", inside="mini", timeout=0.1)
+    way = "image is for a MiniCluster of its own, and mini is there: leave out one of them"
+    with pytest.raises(ArgumentError, match=way):
+        MiniCluster.run("work", inside="mini", image="a")
+    given = {"nodes": 2, "tasks": 4, "instance": True}
+    assert asked == [(["work"], given), (["sleep"], {"instance": True}), "cancel"]
 
 
 def test_the_status_of_the_sdk_has_the_reasons_of_events_and_of_kueue() -> None:

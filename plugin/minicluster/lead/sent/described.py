@@ -9,13 +9,14 @@ import os
 from typing import Any, Mapping
 
 from flux.job import JobID, JobspecV1
+from instance import instance
 
 #: The user attribute of a job with the key of its request
 KEY_ATTRIBUTE = "minicluster-sdk"
 
 
 def jobspec(job: dict[str, Any], key: str) -> Any:
-    """Return the jobspec of a job. Raises ValueError for numbers that Flux doesn't take."""
+    """Return the jobspec of a job, with ``instance`` in one of its own. Raises ValueError for numbers out of range."""
     nodes, tasks = job.get("nodes"), job.get("tasks")
     spec = JobspecV1.from_command(
         job["command"],
@@ -28,6 +29,8 @@ def jobspec(job: dict[str, Any], key: str) -> Any:
     )
     spec.environment = {**os.environ, **job.get("environment", {})}
     spec.cwd = job.get("working_dir") or os.getcwd()  # noqa: PTH109 - a text
+    if job.get("instance"):
+        spec = JobspecV1(**instance(spec.jobspec, nodes or 1))
     spec.duration = job.get("time_limit") or 0
     for name, value in job.get("attributes", {}).items():
         spec.setattr(name, value)
