@@ -25,7 +25,13 @@ def upload_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="PATTERN",
         help="With --upload: bring new and changed files of such names, as *.csv or out/, back at the end; repeatable.",
     )
-    return upload(fetch(command))
+    packages = click.option(
+        "--with",
+        "packages",
+        metavar="FILE",
+        help="With --upload: install the Python packages of a requirements.txt or uv.lock there first, once.",
+    )
+    return upload(packages(fetch(command)))
 
 
 class FluxWords(options.Words):
@@ -71,7 +77,7 @@ def command(ctx: click.Context, /, name: str, namespace: str, context: str, no_w
     upload.check()
     lead = find_ready_lead(kubernetes, name, streams.say)
     brought = upload.bring(kubernetes, lead, streams.say)
-    words = [words[0], f"--cwd={brought.path}", *words[1:]]
+    words = [words[0], *brought.options, *words[1:]]
     code = run_flux(kubernetes, name, words, streams.say, waits=not no_wait)
     upload.fetch(kubernetes, lead, brought, streams.say)
     return code

@@ -125,7 +125,7 @@ def command(
       minicluster run --image python:3 -N 2 --upload . --fetch 'out/' -- python train.py
       minicluster run --image lammps:latest --sizes 2,4,8 --iterations 5 --output results -- lmp -in in.lj
     """
-    upload = along({key: asked.pop(key) for key in ("upload", "fetched")})
+    upload = along({key: asked.pop(key) for key in ("upload", "fetched", "packages")})
     if (inside := asked.pop("inside")) is not None:
         return _inside(Kubernetes(context, namespace), ctx, inside, upload)
     _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"], upload=upload)

@@ -36,6 +36,14 @@ class Brought(NamedTuple):
     path: str  #: there
     root: Path  #: here
     states: Mapping[str, str]  #: of its files, by their names (upload.py)
+    environment: Mapping[str, str] = {}  #: variables of a job that uses its packages
+
+    @property
+    def options(self) -> list[str]:
+        """Return the options of a flux command whose program runs there."""
+        # Flux expands variables in values
+        variables = [f"--env={name}={value.replace('$', '$$')}" for name, value in self.environment.items()]
+        return [f"--cwd={self.path}", *variables]
 
 
 def fetch_files(  # noqa: PLR0913, PLR0917 - from where, what, and to where

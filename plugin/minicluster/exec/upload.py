@@ -10,7 +10,7 @@ import os
 import subprocess
 import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from minicluster.console.terminal import ok
 from minicluster.errors import StateError, UsageError
 from minicluster.exec.copy import copy_into
 from minicluster.exec.fetched import Brought, fetch_files
+from minicluster.exec.requirements import digest_of_file, install, name_in
 from minicluster.exec.run import run_program
 from minicluster.exec.submitted import FOLLOWING, SUBMITTING
 from minicluster.kube.kubectl import Kubernetes, ported
@@ -38,6 +39,8 @@ UPLOADS = "uploads"
 LARGE_BYTES = 100_000_000
 #: Seconds that the nodes have for their copies, and the bytes for which they have another one
 COPIES_SECONDS, SECOND_BYTES = 300.0, 1_000_000
+#: What packages have at most, mostly
+PACKAGES_BYTES = 1 << 30
 #: Seconds that nodes have to come up: those of a new MiniCluster, and pods that run
 ALL_SECONDS, JOIN_SECONDS = 120.0, 20.0
 #: Prints which nodes have an upload, and with a second word notes that
@@ -51,6 +54,7 @@ class Upload(NamedTuple):
 
     folder: str
     fetched: Sequence[str] = ()  #: patterns of files
+    packages: str = ""  #: a file with packages of Python, "" for none
 
     def check(self) -> None:
         """Raise UsageError for what is no folder."""
@@ -74,19 +78,26 @@ class Upload(NamedTuple):
         files = files_of(root)
         size = _warn(self.folder, files, say)
         states = {name: state_of(path) for name, path in files.items()}
-        place = f"{lead.home}/{UPLOADS}/{digest_of(states)}"
-        name, note = root.name or "root", f"{place}.nodes"
-        pods = {host: pod for host, pod in pods_of(kubernetes, lead.cluster).items() if waits or pod.phase == "Running"}
-        up = {pod.name for pod in pods.values()} | {lead.pod.name}
-        known = set(_note(kubernetes, lead, note).split())
-        if lead.pod.name not in known and (missing := _missing(kubernetes, lead, place, name, states)):
-            copy_into(kubernetes, lead, self.folder, f"{place}/", say, only=missing)
-        if up - known - {lead.pod.name}:
-            words = _copies(lead, place, name, pods, ALL_SECONDS if waits else JOIN_SECONDS)
-            _distribute(kubernetes, lead, name, words, COPIES_SECONDS + size / SECOND_BYTES)
-        if up - known:
-            _note(kubernetes, lead, note, " ".join(sorted(up)))
-        return Brought(f"{place}/{name}", root, states)
+        nodes = _Nodes(kubernetes, lead, say, waits=waits)
+        place, name = f"{lead.home}/{UPLOADS}/{digest_of(states)}", root.name or "root"
+
+        def send() -> None:
+            if missing := _missing(kubernetes, lead, place, name, states):
+                copy_into(kubernetes, lead, self.folder, f"{place}/", say, only=missing)
+
+        nodes.have(place, name, size, send)
+        brought = Brought(f"{place}/{name}", root, states)
+        return brought._replace(environment=self._installed(nodes, brought)) if self.packages else brought
+
+    def _installed(self, nodes: "_Nodes", brought: Brought) -> dict[str, str]:
+        """Install packages on all nodes; return the variables of a job. Raises StateError, UsageError."""
+        name = name_in(brought.root, self.packages)
+        if name not in brought.states:
+            raise UsageError(f"--with: git ignores {name}, so it is on no node: let git have it")
+        place = f"{nodes.lead.home}/{UPLOADS}/with-{digest_of_file(brought.root / name)}"
+        variables = install(nodes.kubernetes, nodes.lead, f"{place}/site", name, brought.path, nodes.say)
+        nodes.have(place, "site", PACKAGES_BYTES, lambda: None)
+        return variables
 
     def fetch(self, kubernetes: Kubernetes, lead: Lead, brought: Brought, say: Say) -> None:
         """Bring the files that match a pattern, and are new or changed, back. Raises StateError; OSError."""
@@ -95,12 +106,40 @@ class Upload(NamedTuple):
             fetch_files(kubernetes, lead.home, pods, brought, self.fetched, say)
 
 
+class _Nodes:
+    """The nodes that get folders."""
+
+    def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say, *, waits: bool) -> None:
+        self.kubernetes, self.lead, self.say = kubernetes, lead, say
+        self._seconds = ALL_SECONDS if waits else JOIN_SECONDS
+        pods = pods_of(kubernetes, lead.cluster)
+        self._pods = {host: pod.name for host, pod in pods.items() if waits or pod.phase == "Running"}
+
+    def have(self, place: str, name: str, size: int, fill: Callable[[], None]) -> None:
+        """Let all have a folder, which ``fill`` brings to the lead. A note says which have it. Raises StateError."""
+        note, pods = f"{place}.nodes", {*self._pods.values(), self.lead.pod.name}
+        known = set(_note(self.kubernetes, self.lead, note).split())
+        if self.lead.pod.name not in known:
+            fill()
+        down = False
+        if pods - known - {self.lead.pod.name}:
+            words = _copies(self.lead, place, name, self._pods, self._seconds)
+            told = _distribute(self.kubernetes, self.lead, name, words, COPIES_SECONDS + size / SECOND_BYTES)
+            for line in told:
+                self.say(line)
+            down = bool(told)
+        if pods - known and not down:
+            _note(self.kubernetes, self.lead, note, " ".join(sorted(pods)))
+
+
 def along(given: Mapping[str, Any]) -> Upload | None:
     """Return what the options of a command ask for; None for nothing. Raises UsageError."""
     if given["upload"] is not None:
-        return Upload(given["upload"], given["fetched"])
+        return Upload(given["upload"], given["fetched"], given["packages"] or "")
     if given["fetched"]:
         raise UsageError("--fetch needs --upload: it brings back what is new in that folder")
+    if given["packages"]:
+        raise UsageError("--with needs --upload: it is a file in that folder")
     return None
 
 
@@ -186,8 +225,11 @@ def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: 
     return code
 
 
-def _distribute(kubernetes: Kubernetes, lead: Lead, name: str, words: Sequence[str], seconds: float) -> None:
-    """Do the same in any thread, within some seconds. Raises StateError for a node that has not got it."""
+def _distribute(kubernetes: Kubernetes, lead: Lead, name: str, words: Sequence[str], seconds: float) -> list[str]:
+    """Do the same in any thread, within some seconds; return what is told of nodes that are down.
+
+    Raises StateError for a node that has not got it.
+    """
     with refusals(), closing(kubernetes.run(lead.pod.name, lead.pod.runner, words, has_input=True)) as channel:
         channel.write(first_line("distribute").encode())
         said = read(channel, seconds)
@@ -196,6 +238,7 @@ def _distribute(kubernetes: Kubernetes, lead: Lead, name: str, words: Sequence[s
     if said is None or channel.exit_code:
         why = f"not within {seconds:.0f} s" if said is None else "; ".join(told) or reason(text(channel.stderr))
         raise StateError(f"{name} is not on all nodes: {why}: run it again")
+    return told
 
 
 def _note(kubernetes: Kubernetes, lead: Lead, path: str, nodes: str = "") -> str:

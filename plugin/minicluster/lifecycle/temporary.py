@@ -197,7 +197,7 @@ def run_uploaded(  # noqa: PLR0913 - where, what, with what, and where its outpu
         name = release.install().name
         lead = release.ready_lead()
         brought = upload.bring(kubernetes, lead, say, waits=True)
-        job, _ = release.run_job([f"--cwd={brought.path}", *words], PassedOn(write), say)
+        job, _ = release.run_job([*brought.options, *words], PassedOn(write), say)
         release.has_ended = True
         code = 1 if job["exit_code"] is None else int(job["exit_code"])
         say(StyledText(f"job {job['id']} of {name} has ended (exit code {code})", "wrong" if code else "well"))

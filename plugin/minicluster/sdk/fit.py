@@ -29,7 +29,7 @@ class Fit:
 
 def would_fit(kube: KubePort, name: str, options: JobOptions) -> Fit:
     """Ask the lead about a job. Raises ArgumentError, ChoiceError, StateError, StatusError."""
-    cluster, known = why.ask_request(kube, name, [*_words(job_of(["true"], {**options, "upload": ""}))])
+    cluster, known = why.ask_request(kube, name, [*_words(job_of(["true"], {**options, "upload": "", "packages": ""}))])
     sentences = why.request_in_words(cluster.name, known, why.sizes_of(cluster))
     at = (known["starts"] or {}).get("at")
     seconds = None if at is None else max(0.0, at - known["now"])

@@ -48,6 +48,7 @@ class JobOptions(TypedDict, total=False):
     environment: Mapping[str, object]  #: added to that of the lead's container
     working_dir: str  #: by default that of the lead's container
     upload: str  #: a folder of this machine, which all nodes get first; the job runs in it
+    packages: str  #: a requirements.txt or uv.lock there, whose Python packages the job has
     time_limit: float  #: seconds; none by default
     name: str  #: by default the command's
     attributes: Mapping[str, Any]  #: of the jobspec, by their paths: ``{"system.shell.options.verbose": 1}``

@@ -109,14 +109,17 @@ def with_folder(kube: KubePort, name: str, options: JobOptions) -> JobOptions:
     """
     folder = options.get("upload")
     if not folder:
+        if options.get("packages"):
+            raise ArgumentError("packages without upload: they are in a file of that folder")
         return options
     if options.get("working_dir"):
         raise ArgumentError(f"upload={folder!r} is where the job runs: leave working_dir out")
     from minicluster.exec.upload import Upload  # noqa: PLC0415 - few programs need it
 
-    upload = Upload(str(folder))
+    upload = Upload(str(folder), packages=options.get("packages", ""))
     with translated():
         upload.check()
         # the SDK has no other
         brought = upload.bring(cast("Kubernetes", kube), wait_for_lead(kube, name), LOG.info)
-    return {**options, "upload": "", "working_dir": brought.path}
+    environment = {**brought.environment, **(options.get("environment") or {})}
+    return {**options, "upload": "", "packages": "", "working_dir": brought.path, "environment": environment}

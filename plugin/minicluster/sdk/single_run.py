@@ -23,6 +23,7 @@ class RunOptions(NodeOptions, total=False):
     name: str  #: of the release; a new one by default
     inside: str  #: a MiniCluster that stays, where the command gets an instance of Flux of its own
     upload: str  #: a folder of this machine, which the nodes get first; the command runs in it
+    packages: str  #: a requirements.txt or uv.lock there, whose Python packages the command has
     fetch: Sequence[str]  #: patterns of files that come back to it, such as ``*.csv`` or ``out/``
 
 
@@ -61,9 +62,9 @@ def asked_for(
 
     refuse_unknown("a run", options, RunOptions)
     its = {**options}
-    patterns = its.pop("fetch", ())
+    given = {"upload": its.pop("upload", None), "fetched": its.pop("fetch", ()), "packages": its.pop("packages", "")}
     with translated():
-        upload = along({"upload": its.pop("upload", None), "fetched": patterns})
+        upload = along(given)
     return Oneshot(command=words, values=values or {}, seconds=timeout, **its), upload  # type: ignore[arg-type]
 
 

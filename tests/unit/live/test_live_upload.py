@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -203,6 +205,62 @@ def test_a_large_folder_is_told_with_its_largest_files(tmp_path: Path, monkeypat
     assert len(said) == 1
 
 
+#: Notes its words, and installs a package
+UV = """printf '%s\\n' "uv $*" >>"${0%/*}/tools"
+if [ "$1" = export ]; then while [ $# -gt 1 ]; do shift; done; echo package >"$1"; exit; fi
+while [ "$1" != --target ]; do shift; done
+[ ! -e "${0%/*}/uv.fails" ] || { echo 'no such package' >&2; exit 1; }
+mkdir -p "$2/bin"; echo 'text = "of a package"' >"$2/package.py"
+"""
+WITH = ("flux", "mini", "--upload", "mi ne", "--with")
+USE = ("--", "run", "work")
+NO_TOOL = "neither the image nor the view has uv, and the image has no pip: use an image with one of them"
+
+
+def test_packages_are_installed_once_for_the_jobs(kubectl: Kubectl, tmp_path: Path) -> None:
+    folder = mine()
+    (folder / "requirements.txt").write_text("package\n")
+    kubectl.tool("uv", UV)
+    done = kubectl.run(*WITH, "requirements.txt", *USE)
+    site = next((tmp_path / "home/uploads").glob("with-*/site"))
+    assert done.code == 0
+    assert f"<--env=PYTHONPATH={site}" in done.out
+    assert f"<--env=PATH={site}/bin:" in done.out
+    assert (site / "package.py").exists()
+    (folder / "train.py").write_text("other")
+    assert kubectl.run(*WITH, "mi ne/requirements.txt", *USE).code == 0
+    tools = (tmp_path / "tools").read_text().splitlines()
+    assert [line.rpartition(" --target ")[0] for line in tools] == [
+        f"uv pip install --quiet --python {shutil.which('python3')}"
+    ]
+    assert tools[0].endswith(" --requirement ./requirements.txt")
+    # a lock is of uv alone
+    (folder / "uv.lock").write_text("lock")
+    assert kubectl.run(*WITH, "uv.lock", *USE).code == 0
+    assert "uv export --quiet --frozen --no-emit-project --project . " in (tmp_path / "tools").read_text()
+
+
+def test_packages_that_can_not_be_installed_are_told_before_the_job(kubectl: Kubectl, tmp_path: Path) -> None:
+    folder = mine()
+    for name in ("requirements.txt", "uv.lock"):
+        (folder / name).write_text("package\n")
+    kubectl.tool("python3", f'[ "$1" != -m ] || exit 1; exec {sys.executable} "$@"')
+
+    def error(*words: str) -> str:
+        done = kubectl.run(*WITH, *words, *USE)
+        assert (done.code > 0, done.out) == (True, "")
+        return done.err.splitlines()[-1]
+
+    if not shutil.which("uv"):
+        assert error("requirements.txt") == f"minicluster: requirements.txt is not installed: {NO_TOOL}"
+        assert error("uv.lock").startswith("minicluster: uv.lock is not installed: a uv.lock needs uv, which neither")
+    kubectl.tool("uv", UV)
+    (tmp_path / "uv.fails").write_text("")
+    assert error("requirements.txt") == "minicluster: requirements.txt is not installed: no such package"
+    assert error("no.txt") == "minicluster: --with: there is no no.txt in the folder of --upload: put it there"
+    assert not list((tmp_path / "home/uploads").glob("with-*/site"))
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -216,6 +274,7 @@ def test_a_large_folder_is_told_with_its_largest_files(tmp_path: Path, monkeypat
             "`flux submit` does not wait for its job: give one of run, alloc",
         ),
         (("--fetch", "x", "--", "run", "true"), "it brings back what is new in that folder"),
+        (("--with", "x", "--", "run", "true"), "it is a file in that folder"),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_asked(
