@@ -20,7 +20,7 @@ WHOLE = ("-N1", "--exclusive")
 
 
 def stopped_for(job: str, copy: str) -> str:
-    return f"minicluster: stopped for job {job}, which waited long (flux.preemption): it runs again as {copy}"
+    return f"minicluster: stopped for job {job}, which has waited long (flux.preemption): it runs again as {copy}"
 
 
 def runs(cluster: Cluster) -> set[str]:
@@ -42,7 +42,7 @@ def test_one_of_two_jobs_is_stopped_for_one_that_waits(make: Make) -> None:
     assert (row(cluster, copy), row(cluster, other)) == (["SCHED", ""], ["SCHED", ""])
     memo = cluster.lead.flux("jobs", "-n", "-o", "{user.minicluster_stops}", job)
     assert memo == f"{young}\n"
-    said = f"minicluster: job {young} is stopped, for job {job} has waited long: it runs again as {copy}"
+    said = f"minicluster: job {young} is stopped for job {job}, which has waited long: it runs again as {copy}"
     assert said in cluster.lead.log
     # marked jobs wait for each other, and nothing else is stopped
     cluster.lead.flux("cancel", job)

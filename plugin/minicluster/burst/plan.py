@@ -16,9 +16,12 @@ from minicluster.render.model import MiniClusterModel, NodeGroup
 #: Values that a burst does not get: the root's sizes, its work, its state, and what only its lead reads.
 ROOTS = (
     *("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "state", "services", "global"),
-    *("report", "autoscaling", "metrics", "agent", "groups"),
+    *("report", "autoscaling", "metrics", "agent", "groups", "schedules", "endAfterSeconds"),
 )
-ROOTS_FLUX = ("submitCommand", "optionFlags", "scheduler", "minimalService", "curveCert", "curveCertSecret", "bursting")
+ROOTS_FLUX = (
+    *("submitCommand", "optionFlags", "scheduler", "queues", "preemption", "minimalService"),
+    *("curveCert", "curveCertSecret", "bursting"),
+)
 ROOTS_NETWORK = ("headlessName", "clusterDomain")
 ROOTS_POD = ("disruptionBudget", "segments")
 ROOTS_RUNNER = ("command", "launcher", "batch", "batchRaw", "diagnostics")

@@ -150,14 +150,14 @@ def test_a_job_is_put_back_and_cancelled_for_one_that_waited(
     assert (preemption.look(), flux.done) == (10.0, [])
     NOW[0] = 1010.0
     assert preemption.look() == 0.5
-    why = "minicluster: stopped for job f4, which waited long (flux.preemption): it runs again as f1000"
+    why = "minicluster: stopped for job f4, which has waited long (flux.preemption): it runs again as f1000"
     assert flux.done == [("copies", {"f1": "f1000"}), ("cancel", 1, why)]
     [(again, urgency)] = flux.submitted
     assert (again["attributes"]["user"]["minicluster"], urgency) == ({"preemptible": 1, "continues": "f1"}, 16)
     assert {job["id"]: job["urgency"] for job in flux.jobs if job["id"] in (3, 4)} == {3: 15, 4: 16}
     [memo] = [job["annotations"]["user"] for job in flux.jobs if job["id"] == 4]
     assert memo == {"minicluster_stops": "f1"}
-    said = "minicluster: job f1 is stopped, for job f4 has waited long: it runs again as f1000\n"
+    said = "minicluster: job f1 is stopped for job f4, which has waited long: it runs again as f1000\n"
     assert capsys.readouterr().out == said
     # the room is free, and the job has yet to start
     assert preemption.look() == 60.0
@@ -179,7 +179,7 @@ def test_a_job_has_the_time_that_it_wishes_and_nothing_else_is_stopped_meanwhile
     NOW[0] += 1.0
     assert (preemption.look(), flux.done) == (
         0.5,
-        [("cancel", 1, "minicluster: stopped for job f4, which waited long (flux.preemption)")],
+        [("cancel", 1, "minicluster: stopped for job f4, which has waited long (flux.preemption)")],
     )
     assert flux.submitted == []
 

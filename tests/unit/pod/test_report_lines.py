@@ -68,6 +68,8 @@ def flux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeFlux:
         ),
         ({"state": 8, "urgency": 0, "nodelist": "", "ranks": ""}, {"state": "SCHED", "urgency": 0}),
         ({"state": 8, "annotations": {"sched": {"t_estimate": 5.5}}}, {"state": "SCHED", "t_estimate": 5.5}),
+        # behind a job without a time limit
+        ({"state": 8, "annotations": {"sched": {"t_estimate": 9.2e9}}}, {"state": "SCHED"}),
         ({"state": 16, "ranks": "3", "ncores": 4}, {"state": "RUN", "ranks": "3", "ncores": 4}),
         *(
             ({"state": 16, "annotations": {"user": {"progress": told}}}, {"state": "RUN", "progress": shown})

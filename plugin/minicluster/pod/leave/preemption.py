@@ -148,8 +148,8 @@ class Preemption:
             if job in keeps and name not in copies:
                 continue  # the reason is logged
             again = f": it runs again as {copies[name]}" if name in copies else ""
-            print(f"minicluster: job {name} is stopped, for job {other} has waited long{again}", flush=True)
-            why = f"minicluster: stopped for job {other}, which waited long (flux.preemption){again}"
+            print(f"minicluster: job {name} is stopped for job {other}, which has waited long{again}", flush=True)
+            why = f"minicluster: stopped for job {other}, which has waited long (flux.preemption){again}"
             self.stopping[job] = now + self._grace(job), why
             stopped.append(name)
         self.served[chosen.job] = now

@@ -30,6 +30,9 @@ USAGE_FIELDS = ("memory_peak", "memory_limit", "cpu_seconds", "cores", "threads"
 #: The same of GPUs, which a record has only where a job has any
 GPU_FIELDS = ("gpus", "gpus_busy", "gpu_memory_peak", "gpu_memory_limit")
 
+#: Fluxion gives a job without a time limit an end in some hundred years
+UNLIMITED_SECONDS = 3e8
+
 #: Jobspecs that are asked for at once
 BATCH_JOBS = 500
 
@@ -49,12 +52,17 @@ def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) ->
         "ranks": job.get("ranks", "").strip("[]") or None,
         # Flux leaves out a time that has not come, or gives 0
         **{key: job.get(key) if key == "urgency" else job.get(key) or None for key in SAME},
-        # what Fluxion says of one that waits
-        "t_estimate": annotation(job, "sched", "t_estimate"),
+        "t_estimate": _estimate(job),
         "progress": progress(annotation(job, "user", PROGRESS_KEY)),
         "usage": usage(job),
         "user": user,
     }
+
+
+def _estimate(job: Mapping[str, Any]) -> Any:
+    """Return when Fluxion lets a waiting job start; None if it does not say, or behind a job without a time limit."""
+    at = annotation(job, "sched", "t_estimate")
+    return at if at and at < time.time() + UNLIMITED_SECONDS else None
 
 
 def _exception(job: Mapping[str, Any]) -> str | None:
