@@ -96,6 +96,23 @@ def test_a_job_that_may_run_again_does_so_after_the_death_of_its_lead(make: Make
     until(lambda: again in cluster.lead.log or runs(), 60)
 
 
+def test_a_job_of_a_killed_lead_runs_again_although_the_next_lead_is_killed_too(make: Make) -> None:
+    cluster = make({**QUIET, "state": {"claimName": "shared"}}).start().wait_for_ready()
+    job = cluster.lead.flux("submit", "--setattr=user.minicluster.requeue=1", "sleep", "600").strip()
+
+    def state() -> str:
+        words = ("jobs", "-n", "-o", "{status_abbrev}", job)
+        return cluster.lead.run(f"{MOUNT}/bin/flux", *words).stdout.strip()
+
+    until(lambda: state() == "R")
+    cluster.lead.kill_broker()
+    # before the programs of the next lead have looked
+    until(lambda: state() == "F", 60, pause=0.02)
+    cluster.lead.kill_broker()
+    again = f"minicluster: job {job.replace('ƒ', 'f')} lost a node: it runs again as "
+    until(lambda: again in cluster.lead.log, 60)
+
+
 def pods(cluster: Cluster) -> list[Pod]:
     return list(cluster.pods.values())
 

@@ -196,6 +196,34 @@ def test_a_job_that_loses_a_node_runs_again(make: Make) -> None:
     assert never not in cluster.lead.log
 
 
+def test_a_job_that_was_warned_by_its_leaving_pod_and_then_loses_its_node_has_one_copy(make: Make) -> None:
+    values = {**SHORT, "size": 3, "pod": {"terminationGracePeriodSeconds": 600}}
+    cluster = make(values).start().wait_for_ready()
+    # what had been put back was read once, at the first loss
+    first = started(cluster, MARKED, "--requires=rank:1", "sleep", "600")
+    cluster.pods[1].kill_broker()
+    other = until(lambda: [name for name, *_ in listed(cluster) if name != first])[0]
+    words = (
+        "--setattr=user.minicluster.signal=USR1",
+        "--requires=rank:2",
+        "sh",
+        "-c",
+        "trap '' USR1; sleep 600",
+    )
+    job = started(cluster, MARKED, *words)
+    cluster.pods[2].signal(signal.SIGTERM)
+    until(lambda: f"job {job} gets SIGUSR1" in cluster.pods[2].log)
+    cluster.pods[2].kill_broker()
+    until(lambda: row(cluster, job)[0] == "FAILED")
+    # the next loss comes after all that is done about this one
+    until(lambda: row(cluster, other)[0] == "RUN")
+    cluster.pods[1].kill_broker()
+    until(lambda: f"job {other} lost a node: it runs again as" in cluster.lead.log)
+    copies = {name for name, *_ in listed(cluster)} - {first, other, job}
+    assert len(copies) == 2, listed(cluster)
+    assert f"job {job} lost a node" not in cluster.lead.log
+
+
 def test_the_work_of_the_cluster_goes_on_after_a_loss(make: Make, shared: Path) -> None:
     values = {**SHORT, "tasks": 2, "pod": {**SHORT["pod"], "onStop": "requeue"}}
     command = f"echo x >>{shared}/starts; until [ -e {shared}/end ]; do sleep 0.1; done; exit 3"
