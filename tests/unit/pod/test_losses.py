@@ -129,6 +129,10 @@ def test_a_refused_copy_is_told_and_does_not_stop_the_others(
 # Retries -------------------------------------------------------------------------------------------------------
 
 
+#: A copy that a leaving pod asked for
+MADE = {6: 1006}
+
+
 def failed(flux: FakeFlux, code: int, **fields: Any) -> dict[str, Any]:
     """Add a job that has ended with an exit code; return it as Flux lists it."""
     lose(flux, 5, waitstatus=code << 8, t_inactive=1001.0, **{"exception_occurred": False, **fields})
@@ -153,7 +157,7 @@ def test_a_job_is_tried_again_by_its_exit_code(
     flux: FakeFlux, losses: ModuleType, own: Any, ends: tuple[int, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, tries = ends
-    losses.Retries(flux).look(failed(flux, code, own=own), {"minicluster": own})
+    losses.Retries(flux, MADE).look(failed(flux, code, own=own), {"minicluster": own})
     again = [jobspec["attributes"]["user"]["minicluster"] for jobspec, _ in flux.submitted]
     assert again == ([{**own, "continues": "f5", "retried": tries}] if tries else [])
     most = own.get("retries")
@@ -166,14 +170,15 @@ def test_a_job_is_tried_again_by_its_exit_code(
     [
         {"exception_occurred": True, "exception_severity": 0},
         {"annotations": {"user": {"minicluster_again": "f7"}}},
+        {"id": 6},
     ],
-    ids=["ended by an exception", "has a copy"],
+    ids=["ended by an exception", "has a copy of an earlier run", "has a copy"],
 )
 def test_a_job_that_ended_otherwise_is_not_tried_again(
     flux: FakeFlux, losses: ModuleType, fields: dict[str, Any]
 ) -> None:
     own = {"retries": 3}
-    losses.Retries(flux).look(failed(flux, 1, own=own, **fields), {"minicluster": own})
+    losses.Retries(flux, MADE).look(failed(flux, 1, own=own, **fields), {"minicluster": own})
     assert flux.submitted == []
 
 
@@ -182,15 +187,15 @@ def test_a_program_that_starts_again_tries_no_job_twice(
 ) -> None:
     own = {"retries": 3}
     job = failed(flux, 1, own=own)
-    losses.Retries(flux).look(job, {"minicluster": own})
+    losses.Retries(flux, MADE).look(job, {"minicluster": own})
     monkeypatch.setattr("time.time", lambda: 1002.0)
-    losses.Retries(flux).look(job, {"minicluster": own})
+    losses.Retries(flux, MADE).look(job, {"minicluster": own})
     assert len(flux.submitted) == 1
 
 
 def test_wishes_that_are_wrong_are_told(flux: FakeFlux, losses: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     own = {"retries": 3, "retryOn": "oom"}
-    losses.Retries(flux).look(failed(flux, 1, own=own), {"minicluster": own})
+    losses.Retries(flux, MADE).look(failed(flux, 1, own=own), {"minicluster": own})
     why = "retries is 3 and retryOn 'oom': must be like retries=3 and retryOn=29,137"
     assert capsys.readouterr().out == f"minicluster: job f5 is not tried again: {why}\n"
     assert flux.submitted == []

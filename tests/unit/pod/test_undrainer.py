@@ -40,7 +40,7 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
     monkeypatch.setitem(sys.modules, "recovery", recovery)
     recorder = ModuleType("recorder")
     vars(recorder).update(
-        keep_records=lambda _, ends: RECORDED.set() if ends == "ends" else None, Ends=lambda _: "ends"
+        keep_records=lambda _, ends, __: RECORDED.set() if ends == "ends" else None, Ends=lambda _: "ends"
     )
     monkeypatch.setitem(sys.modules, "recorder", recorder)
     RECOVERED.clear()

@@ -129,14 +129,18 @@ def retries_of(job: Mapping[str, Any], own: Mapping[str, Any]) -> int:
 class Retries:
     """Tries jobs again that failed by their exit code, if they want that."""
 
-    def __init__(self, handle: Any) -> None:
-        self.handle, self.begin = handle, time.time()
+    def __init__(self, handle: Any, made: Mapping[int, int]) -> None:
+        """``made`` are the copies of jobs whose pods have left: these jobs are not tried again, too."""
+        self.handle, self.made, self.begin = handle, made, time.time()
         self.before: set[str] | None = None  #: the jobs that an earlier run of this program has put back
 
     def look(self, job: Mapping[str, Any], user: Mapping[str, Any] | None) -> None:
         """Put a job that has ended back, by its user's attributes. Raises OSError when the broker is gone."""
         own = (user or {}).get("minicluster")
-        if not (isinstance(own, dict) and own.get("retries")) or annotation(job, "user", AGAIN_KEY):
+        if not (isinstance(own, dict) and own.get("retries")):
+            return
+        # the memo is that of an earlier run of this program
+        if job["id"] in self.made or annotation(job, "user", AGAIN_KEY):
             return
         name = JobID(job["id"]).f58plain
         try:

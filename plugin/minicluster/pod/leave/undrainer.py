@@ -95,7 +95,7 @@ def main(on_stop: str, kept: bool, preemption: Sequence[str]) -> None:
     threading.excepthook = fail
     copies = Copies()
     threading.Thread(target=serve, args=(copies,), daemon=True).start()
-    threading.Thread(target=lambda: keep_records(flux.Flux(), Ends(flux.Flux())), daemon=True).start()
+    threading.Thread(target=lambda: keep_records(flux.Flux(), Ends(flux.Flux()), copies.made), daemon=True).start()
     if preemption:
         from preemption import preempt
 

@@ -50,7 +50,9 @@ class Ends(Changes):
 class Recorder:
     """Records the jobs that have ended since the last look."""
 
-    def __init__(self, handle: Any, history: History, users: dict[int, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, handle: Any, history: History, users: dict[int, Mapping[str, Any]], made: Mapping[int, int]
+    ) -> None:
         """Take attributes that are known; those of recorded jobs are removed."""
         self.handle, self.history, self.users = handle, history, users
         #: The last jobs of the history, and when they ended; jobs that are not in it yet
@@ -61,7 +63,7 @@ class Recorder:
         self.before = {number: record.get("t_run") for number, record in last.items()}
         self.waiting: list[dict[str, Any]] = []
         self.count = 0  #: jobs that were recorded
-        self.retries = Retries(handle)
+        self.retries = Retries(handle, made)
         self.cleared = -LEFTOVER_JOBS  #: their number when leftovers were removed; a former lead may have left some
 
     def look(self) -> bool:
@@ -116,9 +118,9 @@ def purge(handle: Any) -> None:
         pass
 
 
-def keep_records(handle: Any, ends: Ends) -> None:
+def keep_records(handle: Any, ends: Ends, made: Mapping[int, int]) -> None:
     """Record jobs until the broker ends: OSError. Takes a handle that nothing else uses."""
-    recorder, told = Recorder(handle, History(folder()), ends.users), ""
+    recorder, told = Recorder(handle, History(folder()), ends.users, made), ""
     note, compaction, failed = Problems(folder().with_name(PROBLEM_FILE)), Compaction(handle), ""
     while True:
         used, has_more, problem = time.thread_time(), False, ""
