@@ -5,15 +5,16 @@
 
 import json
 import shutil
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import versions
 from minicluster.release.helm import version
 from support import CHART, ROOT, Helm, lines_with
 from versions import (
+    OLDER,
     SIZED,
     VALUES,
     State,
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.without(
     why="0.1.0 gives the services' pod neither labels nor a context, and has no value for the resources of hooks",
 )
 
-OLDER = sorted((Path(__file__).parent / "older").glob("*.tar.gz"))
 SCALED = {"autoscaling": {"enabled": True, "idleSeconds": 7}, "metrics": {"enabled": True}}
 MODES = ("--reuse-values", "--reset-then-reuse-values")
 
@@ -41,12 +41,7 @@ MODES = ("--reuse-values", "--reset-then-reuse-values")
 @pytest.fixture(scope="module", params=OLDER, ids=lambda path: path.name.partition(".")[0])
 def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Version:
     """An older version."""
-    root = tmp_path_factory.mktemp("older")
-    with tarfile.open(request.param) as archive:
-        # an argument of extractall, which Python has since 3.11.4
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)
-        archive.extractall(root)
-    return Version(root).install()
+    return versions.older(request.param, tmp_path_factory.mktemp("older"))
 
 
 @pytest.fixture(scope="module")

@@ -103,6 +103,8 @@ def release(request: pytest.FixtureRequest, tmp_path: Path, scheduler: str) -> I
             all_values = testbed.values_of(values, runner or {}, mode, scheduler, world)
             installed = testbed.release(namespace, all_values, tmp_path, how.get("helm", "helm"))
             installed.world = world
+            if version := how.get("version"):
+                installed.helm, installed.chart = version.helm(installed.helm), version.chart
             installed.install(*how.get("options", ()))
             return installed
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import tarfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ VALUES: dict[str, Any] = {
     "flux": {"environment": {"TEXT": "a\nmc_size=7\n'\"\n"}, "optionFlags": "-o verbose=9"},
     "pod": {"labels": {"team": "a"}, "annotations": {"b/c": "d"}},
 }
+#: Archives of versions that releases are live of: `git archive` of a commit.
+OLDER = sorted((ROOT / "tests" / "cluster" / "older").glob("*.tar.gz"))
 #: The files that contain the size.
 SIZED = ("settings.sh", "agent.json")
 
@@ -62,6 +65,15 @@ class Version:
         command.write_text(f"#!/bin/sh\nPYTHONPATH='{self.root / 'plugin'}' {python} \"$@\"\n")
         command.chmod(0o755)
         return self
+
+
+def older(archive: Path, root: Path) -> Version:
+    """Unpack a version that releases are live of."""
+    with tarfile.open(archive) as file:
+        # an argument of extractall, which Python has since 3.11.4
+        file.extraction_filter = getattr(tarfile, "data_filter", None)
+        file.extractall(root)
+    return Version(root).install()
 
 
 @dataclass(frozen=True)
