@@ -3,6 +3,8 @@
 import signal
 import subprocess
 
+import pytest
+from minicluster.sdk import MiniCluster
 from real_cluster import IN_PODS, Install
 from support import Process
 
@@ -66,3 +68,20 @@ def test_an_instance_whose_lead_is_killed_is_said_to_be_lost(release: Install) -
         _, err = process.communicate(timeout=2 * STEP_SECONDS)
     assert process.returncode == 1
     assert "what was submitted may have run: look before you run the command again" in err.splitlines()[-1]
+
+
+def test_the_sdk_runs_inside_and_spreads_jobs_over_instances(release: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = release(TWO, FOUR_CORES)
+    for name, value in cluster.cluster.env.items():
+        monkeypatch.setenv(name, value)
+    run_inside = MiniCluster.run(["flux", "getattr", "size"], cluster.namespace, inside=NAME, timeout=STEP_SECONDS)
+    assert (run_inside.exit_code, run_inside.stdout) == (0, "1\n")
+    with MiniCluster.connect(NAME, cluster.namespace) as connected:
+        with connected.executor(tree=2) as executor:
+            hosts = [job.output for job in executor.map("cat", ["/etc/hostname"] * 8)]
+        own = connected.flux("jobs", "-a", "-n", "-o", "{name}").stdout
+    assert sorted(hosts) == [f"{NAME}-0\n"] * 4 + [f"{NAME}-1\n"] * 4
+    # the MiniCluster's own queue had the instances alone
+    assert own.split() == ["tree", "tree", "flux"]
+    until(lambda: not active(cluster), STEP_SECONDS)
+    assert cluster.flux(0, "jobs", "-ano", "{name} {status}").splitlines()[:2] == ["tree COMPLETED"] * 2

@@ -25,6 +25,7 @@ from minicluster.sdk.own_context import settled
 from minicluster.sdk.pictured import Pictured
 from minicluster.sdk.release import CreateOptions
 from minicluster.sdk.single_run import RunOptions
+from minicluster.sdk.tree import executor
 from minicluster.status.document import document
 from minicluster.status.lookup import Cluster, find_job
 from minicluster.status.snapshot import take_snapshot
@@ -38,9 +39,8 @@ class MiniCluster(Pictured):
 
     As a context manager it deletes at the end a MiniCluster that it created, but not one that it connected to. All
     methods may be called from any thread, and in a child of a fork, which leaves its parent's jobs and MiniCluster
-    alone. They raise ApiError when Kubernetes refuses or can't be reached. An empty
-    ``namespace`` or ``context`` is the current one of the kubeconfig, or that of a pod's service account. ``progress``
-    is a function that gets a line of text whenever something changes, such as ``print``.
+    alone. They raise ApiError when Kubernetes refuses or can't be reached. An empty ``namespace`` or ``context`` is the
+    current one of the kubeconfig, or that of a pod. ``progress`` gets a line of text at each change, such as ``print``.
     """
 
     def __init__(self, kube: KubePort, name: str, *, is_own: bool) -> None:
@@ -132,15 +132,15 @@ class MiniCluster(Pictured):
         with translated():
             return would_fit(self._kube, self.name, options)
 
-    def executor(self, **options: Unpack[JobOptions]) -> CommandExecutor:
-        """Return an executor of commands; each of its jobs has these ``options`` of `submit`."""
-        return CommandExecutor(self.submit, with_folder(self._kube, self.name, options))
+    def executor(self, tree: int | tuple[int, int] = 0, **options: Unpack[JobOptions]) -> CommandExecutor:
+        """Return an executor of commands with these ``options`` of `submit`.
+
+        ``tree``: spread over as many instances of Flux, of a node each; (COUNT, NODES) are of more.
+        """
+        return executor(self.submit, tree, with_folder(self._kube, self.name, options), (self._kube, self.name))
 
     def jobs(self, *, ended: bool = False, timeout: float | None = 60) -> list[Job]:
-        """Return the jobs in the queue, the oldest first; with ``ended`` also the last 90,000 that have ended.
-
-        Raises WaitTimeoutError, EndedError.
-        """
+        """Return the jobs, the oldest first; with ``ended`` also 90,000. Raises WaitTimeoutError, EndedError."""
         return self._queue.jobs(ended=ended, timeout=timeout)
 
     def job(self, name: str) -> JobFuture:

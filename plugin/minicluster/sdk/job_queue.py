@@ -19,9 +19,10 @@ from minicluster.sdk.session import Session
 class JobQueue:
     """Talks to the lead of a MiniCluster about its jobs."""
 
-    def __init__(self, kube: KubePort, name: str) -> None:
+    def __init__(self, kube: KubePort, name: str, connect: Callable[[threading.Event], Channel] | None = None) -> None:
+        """Talk over what ``connect`` starts, by default on the lead."""
         self._kube, self._name = kube, name
-        self._session = Session(partial(_connect, kube, name))
+        self._session = Session(connect or partial(_connect, kube, name))
         # who forgets to close it, and has no open job, leaves no connection
         weakref.finalize(self, self._session.close, "nobody uses it").atexit = False
 
