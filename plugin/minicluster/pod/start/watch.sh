@@ -18,7 +18,7 @@ watch_connection() {
     before=$connections
     find_connections "$1"
     has_lost_one || continue
-    [ -z "$mc_notify" ] || tell_lost 3>&- &
+    if [ -n "$mc_notify" ]; then tell_lost 3>&- & fi
     if uri=$(broker_uri); then
       FLUX_URI=$uri timeout 60 "$mc_flux" python "$mc_files/lost_lead.py" 3>&- &
     fi

@@ -21,6 +21,8 @@ worker() {
     run_broker
     kill "$watch" 2>/dev/null || true
     tell_kills
+    # a lead that was told to stop ends the instance, but not the work
+    if [ -n "$mc_notify" ] && [ "$mc_code" = 0 ]; then tell_lost & fi
     [ -z "$mc_stopped" ] || exit "$RETRY_CODE"
     if [ -e "$mc_state/run/ended" ] || [ -n "$mc_complete_workers" ]; then break; fi
     # a broker that can't start must not be restarted without a pause
