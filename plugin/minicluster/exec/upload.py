@@ -43,8 +43,8 @@ COPIES_SECONDS, SECOND_BYTES = 300.0, 1_000_000
 PACKAGES_BYTES = 1 << 30
 #: Seconds that nodes have to come up: those of a new MiniCluster, and pods that run
 ALL_SECONDS, JOIN_SECONDS = 120.0, 20.0
-#: Prints which nodes have an upload, and with a second word notes that
-NOTE_NODES = FIND_TOOLS + '[ -z "$2" ] || printf %s "$2" >"$1"; cat "$1" 2>/dev/null; exit 0'
+#: Prints which nodes have an upload, and with a second word notes that. An upload that is used is a new one
+NOTE_NODES = FIND_TOOLS + '[ -z "$2" ] || printf %s "$2" >"$1"; cat "$1" 2>/dev/null && touch "${1%.nodes}"; exit 0'
 #: The verbs of flux that run programs
 RUNNING_VERBS = (*FOLLOWING, *SUBMITTING)
 

@@ -2,7 +2,7 @@
 
 Reads a request, an object on a line: the ``states`` of the files by their names, in a folder of a ``name`` at a
 ``place``. The first reply is ``ready``, then ``alive`` comes again and again, and at last the names that are
-``missing``. Runs with the view's Python, 3.8 or later.
+``missing``. Old states that no job needs are removed from all nodes. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -10,14 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import AbstractSet as Set
+from typing import Any
 
 #: How many earlier states are looked at, the newest first; bytes of a read; seconds between two signs of life
 EARLIER_TIMES, BLOCK_BYTES, ALIVE_SECONDS = 3, 1 << 20, 5.0
+#: Seconds for the removal of old states
+REMOVE_SECONDS = 20.0
 last = [0.0]
 
 
@@ -59,6 +65,39 @@ def earlier_of(place: Path, name: str) -> list[Path]:
     return sorted(others, key=lambda path: -path.parent.stat().st_mtime)[:EARLIER_TIMES]
 
 
+def unneeded(place: Path, needed: Set[str]) -> list[Path]:
+    """Return the folders of old states, without those that are needed."""
+    states = [path for path in place.parent.iterdir() if path.is_dir() and re.fullmatch("[0-9a-f]{20}", path.name)]
+    old = sorted((path for path in states if path != place), key=lambda path: -path.stat().st_mtime)[EARLIER_TIMES:]
+    return [path for path in old if path.name not in needed]
+
+
+def needed_states(handle: Any) -> set[str]:
+    """Return the names of the states in which jobs wait or run. Raises OSError."""
+    from flux.job import JobKVSLookup, JobList
+
+    listed = JobList(handle, attrs=[], filters=["active"], user="all", max_entries=0).fetch_jobs().get_jobs()
+    ids = [job["id"] for job in listed]
+    specs = [job["jobspec"] for job in JobKVSLookup(handle, ids, keys=["jobspec"]).data()] if ids else []
+    return {part for spec in specs for part in Path(spec["attributes"]["system"].get("cwd", "/")).parts}
+
+
+def clean(place: Path) -> None:
+    """Remove old states that no job needs, from all nodes. What can't be removed stays."""
+    if not (place.parent.is_dir() and unneeded(place, set())):
+        return
+    import flux
+
+    with suppress(OSError):
+        gone = unneeded(place, needed_states(flux.Flux()))
+        paths = [path for state in gone for path in (str(state), f"{state}.nodes")]
+        remove = 'PATH=${PATH:+$PATH:}/usr/bin:/bin; exec rm -rf -- "$@"'
+        words = ["flux", "exec", "-n", "-d", "/", "-r", "all", "/bin/sh", "-c", remove, "sh", *paths]
+        if paths:
+            none = subprocess.DEVNULL
+            subprocess.run(words, stdin=none, capture_output=True, check=False, timeout=REMOVE_SECONDS)  # noqa: S603 - words, no shell
+
+
 def main() -> None:
     """Answer one request."""
     reply(ready=True)
@@ -67,7 +106,10 @@ def main() -> None:
     # what a broken stream has left is there, too
     folders = [place / name, *earlier_of(place, name)]
     states = request["states"].items()
-    reply(missing=[each for each, state in states if not take(each, state, folders, place / name)])
+    missing = [each for each, state in states if not take(each, state, folders, place / name)]
+    with suppress(subprocess.TimeoutExpired):
+        clean(place)
+    reply(missing=missing)
 
 
 if __name__ == "__main__":
