@@ -5,8 +5,9 @@
 Jobs have Flux's simulated execution, so what counts is the lead: taking jobs, placing them and keeping their records.
 Each cluster has two nodes. In each round each of them gets the jobs once, in turns: by `flux submit --cc`
 into its own queue, and into that of a `flux batch` job (batch). Jobs a second are from the first submission to the end
-of the last job, as Flux recorded them. `--sdk` submits a number of jobs by the SDK once, to the cluster with all
-features, and reports the memory of the client. Needs kubectl, helm and minicluster in PATH, and the SDK's packages.
+of the last job, as Flux recorded them. In two batch jobs at once (tree) each has half of the jobs. `--sdk` submits a
+number of jobs by the SDK once, to the cluster with all features, and reports the memory of the client. Needs kubectl,
+helm and minicluster in PATH, and the SDK's packages.
 """
 
 import argparse
@@ -95,6 +96,15 @@ def batch(cluster: MeasuredCluster, jobs: int) -> float:
     return rate(cluster.exec("cat", found))
 
 
+def tree(cluster: MeasuredCluster, jobs: int) -> float:
+    """Submit jobs in a batch job on each node, all at once, and return how many a second ran there."""
+    script = BATCH.format(simulated=SIMULATED) + 'cat "$2"'
+    words = ("submit", "-N1", "--exclusive", "flux", "broker", "sh", "-c", script, "sh")
+    share = (str(jobs // NODES), f"/tmp/bench-{time.monotonic_ns()}")  # noqa: S108 - in a pod
+    names = [cluster.flux(*words, *share).strip() for _ in range(NODES)]
+    return rate("".join(cluster.flux("job", "attach", name) for name in names))
+
+
 def memory(cluster: MeasuredCluster) -> float:
     """Return the MiB of the largest process on the lead, its broker."""
     return max(Container(cluster, 0, cluster.name).processes())
@@ -146,7 +156,7 @@ def main() -> None:
     # the only one that bare pods find
     MeasuredCluster.scheduler = "sched-simple"
     rates: dict[tuple[str, str], list[float]] = defaultdict(list)
-    ways = {"flux submit --cc": submit, "batch": batch}
+    ways = {"flux submit --cc": submit, "batch": batch, "tree": tree}
     with tempfile.TemporaryDirectory() as folder, testbed.new_namespace() as namespace:
         kubectl = ["kubectl", "-n", namespace]
         with clusters(kubectl, namespace, Path(folder)) as made:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ FLUX = r"""
 cd "${0%/*}/../.."
 case $* in
 *user.minicluster-client=*) printf '%s' "$5" >asked-job ;;
+*" find") echo '{"id": "f1", "cancelled": false, "input": [0, true]}'; exit ;;
+"job attach --read-only f1") touch quick ;;
 *" broker") echo '{"is_new": false}'; exit ;;
 *" cancel") touch cancelled; echo '{"id": "f1", "cancelled": true}'; exit ;;
 *" waits") echo '{"id": "f1", "waits": "waits for nodes"}'; exit ;;
@@ -25,6 +28,7 @@ cat work
 echo err >&2
 printf '\036minicluster-end 7\n' >&2
 [ ! -e quick ] || printf '\036minicluster-end\n'
+touch printed
 until [ -e cancelled ]; do sleep 0.02; done
 exit 143
 """
@@ -48,6 +52,16 @@ def test_the_work_ends_the_command_before_the_end_of_its_instance(kubectl: Kubec
     key = job["user"].pop("minicluster-client")
     assert key.startswith("key-")
     assert job == {"command": ["/bin/x", "a  b"], "nodes": 2, "tasks": 3, "seconds": 3600.0, "cwd": None, "user": {}}
+
+
+def test_an_instance_is_found_again_after_a_cut(kubectl: Kubectl) -> None:
+    relay = Path(__file__).parents[1] / "relay.py"
+    (kubectl.folder / "relay").write_text(f'exec {sys.executable} -IS {relay} "$folder" "$@"')
+    with kubectl.start("run", "--in", "mini", "--", "x") as process:
+        until((kubectl.folder / "printed").exists)
+        (kubectl.folder / "cut").touch()
+        out, err = process.communicate(timeout=60)
+    assert Done(process.returncode, out, err) == Done(7, "a\n\x1emini", "err\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
