@@ -47,11 +47,26 @@ def state_of(path: Path) -> str:
     return f"{'program' if os.access(path, os.X_OK) else 'file'} {content.hexdigest()}"
 
 
-def take(name: str, state: str, folders: list[Path], target: Path) -> bool:
+def manifest_of(place: Path) -> Path:
+    """Return the file with the states of a place's files, as they came."""
+    return place.with_name(f"{place.name}.json")
+
+
+def states_in(folder: Path) -> dict[str, str]:
+    """Return the states of a folder's files, as they came."""
+    try:
+        states: dict[str, str] = json.loads(manifest_of(folder.parent).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return states
+
+
+def take(name: str, state: str, folders: dict[Path, dict[str, str]], target: Path) -> bool:
     """Copy a file from the first folder that has it in this state; say whether it is there now."""
-    for folder in folders:
+    for folder, states in folders.items():
         with suppress(OSError):
-            if state_of(folder / name) == state:
+            # a job may have changed it
+            if states.get(name) == state and state_of(folder / name) == state:
                 if folder != target:
                     (target / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(folder / name, target / name, follow_symlinks=False)
@@ -90,7 +105,7 @@ def clean(place: Path) -> None:
 
     with suppress(OSError):
         gone = unneeded(place, needed_states(flux.Flux()))
-        paths = [path for state in gone for path in (str(state), f"{state}.nodes")]
+        paths = [path for state in gone for path in (str(state), f"{state}.nodes", str(manifest_of(state)))]
         remove = 'PATH=${PATH:+$PATH:}/usr/bin:/bin; exec rm -rf -- "$@"'
         words = ["flux", "exec", "-n", "-d", "/", "-r", "all", "/bin/sh", "-c", remove, "sh", *paths]
         if paths:
@@ -104,9 +119,12 @@ def main() -> None:
     request = json.loads(sys.stdin.readline())
     place, name = Path(request["place"]), request["name"]
     # what a broken stream has left is there, too
-    folders = [place / name, *earlier_of(place, name)]
+    folders = {folder: states_in(folder) for folder in (place / name, *earlier_of(place, name))}
     states = request["states"].items()
     missing = [each for each, state in states if not take(each, state, folders, place / name)]
+    with suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        manifest_of(place).write_text(json.dumps(request["states"]), encoding="utf-8")
     with suppress(subprocess.TimeoutExpired):
         clean(place)
     reply(missing=missing)
