@@ -5,7 +5,7 @@ import subprocess
 from typing import Any
 
 from broker_clusters import Cluster, Make
-from minicluster.lead.program import program_text
+from minicluster.lead.program import BOOT, first_line, program_text
 
 from tools.releases import MOUNT
 
@@ -32,6 +32,10 @@ def test_a_command_has_an_instance_of_its_own_and_marks_its_end(make: Make) -> N
     assert (said, mark) == ("flux-job: task(s) exited with exit code 7", "\x1eminicluster-end 7")
     ranks = run(cluster, "printenv", "FLUX_TASK_RANK", nodes=2)
     assert sorted(ranks.stdout.split("\n")[:2]) == ["0", "1"]
+    # others don't see the marks
+    words = (f"{MOUNT}/bin/flux", "python", "-c", BOOT, "mini", cluster.lead.flux("job", "last").strip())
+    printed = cluster.lead.run(*words, stdin=first_line("printed"))
+    assert (sorted(printed.stdout.split("\n")), printed.stderr) == (["", "0", "1"], "")
     # a name for people, and the attribute by which a client finds it
     jobs = cluster.lead.flux("jobs", "-ano", "{name} {nnodes} {returncode}")
     assert jobs == "printenv 2 0\nsh 2 7\n"

@@ -497,7 +497,7 @@ def test_an_executor_that_is_shut_down_cancels_its_jobs(client):
         ("a", {"exclusive": True}, "exclusive=True without nodes: say how many nodes"),
         ("a", {"time_limit": 0}, "time_limit=0: give seconds, more than 0; without it there is no limit"),
         ("a", {"node": 2}, "node is not an option of a job: give one of nodes, tasks, cores_per_task, gpus_per_task, "
-         "exclusive, environment, working_dir, upload, packages, time_limit, name, attributes"),
+         "exclusive, instance, environment, working_dir, upload, packages, time_limit, name, attributes"),
     ],
 )  # fmt: skip
 def test_submit_names_a_wrong_argument(client, command, options, message):

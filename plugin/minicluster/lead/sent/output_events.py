@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import errno
 import json
+import re
 from collections import deque
 from typing import Any, Iterator, Mapping
 
@@ -15,6 +16,8 @@ from typing import Any, Iterator, Mapping
 OUTPUT_KEY = "guest.output"
 #: Bytes of an output that a client of the SDK keeps, and gets at once
 KEPT_BYTES = 16 << 20
+#: The marks of instance.py, which are for the client that follows it
+END_MARKS = re.compile(rb"\x1eminicluster-end(?: \d+)?\n")
 Event = Mapping[str, Any]
 
 
@@ -43,7 +46,8 @@ def data_of(name: str, context: Mapping[str, Any]) -> list[tuple[str, bytes]]:
         return []
     text: str = context["data"]
     data = base64.b64decode(text) if context.get("encoding") == "base64" else text.encode()
-    return [(context["stream"], data * context.get("repeat", 1))]
+    data = data * context.get("repeat", 1)
+    return [(context["stream"], END_MARKS.sub(b"", data) if context["stream"] != "stdin" else data)]
 
 
 class Tail:
