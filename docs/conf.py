@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -14,7 +15,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import codemap  # noqa: E402 - it is in ROOT
+from tools import codemap, site_markdown  # noqa: E402 - they are in ROOT
 
 #: Where the repository shows its files; without it, a link to a file outside docs is its text alone
 FILES = os.environ.get("DOCS_FILES", "").rstrip("/")
@@ -96,9 +97,29 @@ def show_examples(_: Sphinx, __: click.Context, lines: list[str]) -> None:
         lines[first:] = ["Examples:", "", ".. code-block:: sh", "", *examples]
 
 
+def write_markdown(app: Sphinx, error: Exception | None) -> None:
+    """Write each page as Markdown beside its HTML, and llms.txt, which lists them."""
+    if error:
+        return
+    sources = {name: [Path(app.env.doc2path(name)).read_text(encoding="utf-8")] for name in sorted(app.env.found_docs)}
+    for name, source in sources.items():
+        link_files(app, name, source)
+        add_map(app, name, source)
+    for path, text in site_markdown.written({name: text for name, [text] in sources.items()}).items():
+        Path(app.outdir, path).write_text(text, encoding="utf-8")
+
+
+def name_markdown(_: Sphinx, name: str, __: str, context: dict[str, Any], doctree: object) -> None:
+    """Name a page's Markdown in the head of its HTML."""
+    if doctree:
+        context["metatags"] += f'<link rel="alternate" type="text/markdown" href="{Path(name).name}.md">'
+
+
 def setup(app: Sphinx) -> None:
     """Connect the hooks."""
     app.connect("source-read", link_files)
     app.connect("source-read", add_map)
     app.connect("source-read", add_searched_words)
     app.connect("sphinx-click-process-description", show_examples)
+    app.connect("html-page-context", name_markdown)
+    app.connect("build-finished", write_markdown)

@@ -23,7 +23,7 @@ def upload_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "fetched",
         multiple=True,
         metavar="PATTERN",
-        help="With --upload: bring new and changed files of such names, as *.csv or out/, back at the end; repeatable.",
+        help="With --upload: bring new and changed files of such names, as `*.csv` or out/, back after it; repeatable.",
     )
     packages = click.option(
         "--with",

@@ -13,7 +13,11 @@ from support import PACKAGE, ROOT
 
 #: Pages of the site, and those that only GitHub shows
 SITE = sorted(ROOT.glob("docs/**/*.md"))
-OTHERS = [path for place in ("*", "charts/*/*", "benchmarks/*", "tools/*/*") for path in ROOT.glob(f"{place}.md")]
+OTHERS = [
+    path
+    for place in ("*", "charts/*/*", "benchmarks/*", "tools/*/*", "skills/*/*")
+    for path in ROOT.glob(f"{place}.md")
+]
 PAGES = [*SITE, *sorted(OTHERS)]
 CODE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 TOCTREE = re.compile(r"^```{toctree}\n(.*?)^```$", re.MULTILINE | re.DOTALL)

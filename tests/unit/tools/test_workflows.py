@@ -98,13 +98,22 @@ def test_the_site_is_published_beside_its_other_versions(tmp_path: Path) -> None
         work = tmp_path / str(number)
         (work / "site").mkdir(parents=True)
         (work / "site" / "index.html").write_text(f"{version} {number}")
+        if number:  # as an old release has none
+            (work / "site" / "llms.txt").write_text(f"# {version}\n\n- [A](a/b.md): C.\n")
         env = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
         env |= {"REPOSITORY": str(bare), "GITHUB_REF_NAME": version, "GITHUB_SHA": "abc"}
         subprocess.run(["bash", "-eo", "pipefail", "-c", script], cwd=work, env=env, check=True, timeout=60)
     show = ["git", "-C", bare, "show"]
     files = {
         path: subprocess.run([*show, f"gh-pages:{path}"], capture_output=True, text=True, check=True).stdout
-        for path in ("main/index.html", "v0.9.0/index.html", "v0.10.0/index.html", ".nojekyll", "index.html")
+        for path in (
+            "main/index.html",
+            "v0.9.0/index.html",
+            "v0.10.0/index.html",
+            ".nojekyll",
+            "index.html",
+            "llms.txt",
+        )
     }
     assert files == {
         "main/index.html": "main 3",
@@ -112,4 +121,5 @@ def test_the_site_is_published_beside_its_other_versions(tmp_path: Path) -> None
         "v0.10.0/index.html": "v0.10.0 2",
         ".nojekyll": "",
         "index.html": '<!doctype html><meta http-equiv="refresh" content="0; url=v0.10.0/">\n',
+        "llms.txt": "# v0.10.0\n\n- [A](v0.10.0/a/b.md): C.\n",
     }
