@@ -111,6 +111,7 @@ LISTED: list[dict[str, Any]] = [
         "state": state,
         "scheduler": scheduler,
         "age": 93784,
+        "next": None,
     }
     for name, state, scheduler in (
         ("demo", "Running", None),
