@@ -26,7 +26,7 @@ SEEN_SECONDS = 30.0
 #: A lead that ends may take jobs for so long that its agent does not see; and for as long as its requests fail
 LAST_SECONDS, UNHEARD_SECONDS = 1.0, 30.0
 #: A job that is given up has lost so many nodes at least; others were lost before it started there
-LOST_TIMES = 2
+LOST_TIMES = 1
 #: Reason of a drain by a person
 BY_HAND = "by hand"
 
