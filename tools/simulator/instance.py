@@ -43,14 +43,11 @@ class Instance(JobQueue):
         """Let a broker end; ``silent``: its node is gone, so nobody tells its parent."""
         if self.brokers.pop(rank, None) is None:
             return
-        self.hits.update(
-            job.lineage for job in self.active.values() if job.state == "run" and (not rank or rank in job.ranks)
-        )
         if rank == 0:
             self.brokers.clear()
             self.service, self.ended = None, self.loop.now
             return
-        first = self.random.uniform(20.0, 60.0) if silent else self.random.uniform(0.0, 1.0)
+        first = self.random.uniform(20.0, 45.0) if silent else self.random.uniform(0.0, 1.0)
         generation = self.generation
         hit = [(job, job.runs) for job in self.active.values() if rank in job.ranks and job.state == "run"]
 

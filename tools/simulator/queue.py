@@ -6,7 +6,6 @@ Facts: flux-core 0.88; RFC 21.
 
 import errno
 import signal
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -54,7 +53,6 @@ class JobQueue:
         self.changed: Callable[[str], None] = lambda _: None  #: is told of `jobs`, `nodes`, `size`, `exceptions`
         self.drains: Callable[[], None] = lambda: None  #: is told when somebody is about to drain a rank
         self.successes: dict[int, int] = {}  #: by lineage
-        self.hits: Counter[int] = Counter()  #: by lineage: how often a job that ran was hit by the loss of a broker
         self.given_up: set[int] = set()  #: lineages that lost too many nodes
         self._is_scheduling = False
 

@@ -25,8 +25,6 @@ SETTLE_SECONDS = 1800.0
 SEEN_SECONDS = 30.0
 #: A lead that ends may take jobs for so long that its agent does not see; and for as long as its requests fail
 LAST_SECONDS, UNHEARD_SECONDS = 1.0, 30.0
-#: A job that is given up has lost so many nodes at least; others were lost before it started there
-LOST_TIMES = 1
 #: Reason of a drain by a person
 BY_HAND = "by hand"
 
@@ -84,10 +82,7 @@ class World:
         text = " ".join(map(str, words))
         self.said.append(f"{self.loop.now:10.2f} {text}")
         if match := re.match(r"minicluster: job f(\d+) lost a node again", text):
-            lineage = self.flux.jobs[int(match[1])].lineage
-            self.flux.given_up.add(lineage)
-            if self.flux.hits[lineage] < LOST_TIMES:
-                raise BrokenError(f"job {match[1]} is given up after {self.flux.hits[lineage]} losses")
+            self.flux.given_up.add(self.flux.jobs[int(match[1])].lineage)
 
     def _leave(self, index: int) -> None:
         """Run what a pod runs that is told to stop."""
