@@ -149,7 +149,7 @@ def test_a_matrix_runs_each_size_and_leaves_its_results(lab: Lab) -> None:
     assert lab.noted("helm.asked") == ["install", "list", "uninstall"] * 2
     assert lab.noted("submitted") == ["-N 1 work a b"] * 2 + ["-N 2 work a b"] * 2
     assert not lab.noted("cancelled")
-    row = ["2", "f3", "1.0", "2.0", "3.5", "1.5", "0", "n0", *[""] * 4]
+    row = ["2", "f3", "1.0", "2.0", "3.5", "1.5", "0", "n0", *[""] * 7]
     assert lab.rows()[2] == ["2", "1", *row]
     run = lab.results / "size-2" / "iteration-1"
     assert (run / "output.txt").read_text() == "-N 2 work a b\nproblem\n"
