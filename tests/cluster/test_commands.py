@@ -55,6 +55,7 @@ def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Comma
         "ready": 2,
         "state": "Running",
         "scheduler": "sched-simple",
+        "next": None,
     }
 
     said = f"minicluster: other in namespace {release.namespace}: size 2 -> 3\n"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.pods import FIND_TOOLS
+from minicluster.console import lines
 from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress
 from minicluster.errors import StateError, UsageError
@@ -73,5 +74,4 @@ def install(kubernetes: Kubernetes, lead: Lead, target: str, name: str, folder: 
         told = kubernetes.kubectl(*words, seconds=INSTALL_SECONDS)
     except CommandError as error:
         raise StateError(f"{name} is not installed: {error.reason}") from None
-    lines = told.splitlines()[-2:]
-    return dict(line.split("=", 1) for line in lines)
+    return dict(line.split("=", 1) for line in lines.split(told)[-2:])

@@ -26,13 +26,12 @@ BESIDE_SLURM = (
         "idle_jobs.",
         "ingest.",
         "job_gpus.",
+        "job_notes.",
         "job_peaks.",
         "notify.",
         "preemption",
-        "shared_memory.",
-        "start_times.",
-        "usage.",
     ),
+    *("put_back.", "shared_memory.", "start_times.", "usage."),
 )
 
 #: Programs by the name of their file

@@ -75,7 +75,7 @@ def test_a_run_is_never_put_back_into_the_queue(monkeypatch: pytest.MonkeyPatch)
 def test_the_values_have_tasks_and_flags_but_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = {**constants.default_values()["flux"], "optionFlags": "-o cpu-affinity=off -c 2", "curveCert": "secret"}
     one = asked_for(monkeypatch, {}, Oneshot("mc", command=WORDS), tasks=6, flux=flux)
-    monkeypatch.setattr("minicluster.experiments.experiment.load", loaded)
+    monkeypatch.setattr("minicluster.release.oneshot.load", loaded)
     found = plan(one, 2)
     assert list(found.words) == ["-N", "2", "-n", "6", "-o", "cpu-affinity=off", "-c", "2", *WORDS]
     assert found.values["flux"]["curveCert"] == ""
@@ -85,7 +85,7 @@ def test_the_given_values_are_those_that_are_not_the_defaults(monkeypatch: pytes
     flux = {**constants.default_values()["flux"], "optionFlags": "-c 2", "curveCert": "secret"}
     logging = {**constants.default_values()["logging"], "quiet": True}
     one = asked_for(monkeypatch, {}, Oneshot("mc", command=WORDS), tasks=0, flux=flux, logging=logging)
-    monkeypatch.setattr("minicluster.experiments.experiment.load", loaded)
+    monkeypatch.setattr("minicluster.release.oneshot.load", loaded)
     found = plan(one, 2)
     assert set(found.given) < set(found.values)
     assert {key: found.given[key] for key in ("size", "flux", "logging", "tasks")} == {
