@@ -35,7 +35,7 @@ def run(hours: float, seed: int, log: bool) -> int:
                 click.echo("\n".join(world.said))
         seed += 1
     speed = seconds / (time.perf_counter() - begin)
-    late = f"{overslept} slept on a job that came in their lead's last second"
+    late = f"{overslept} slept on a job that came in their lead's last seconds"
     click.echo(f"{seconds / 3600:.0f} hours, {speed:.0f} times as fast as the clock: {broken} broken, {late}")
     return broken
 

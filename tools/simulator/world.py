@@ -24,7 +24,7 @@ SETTLE_SECONDS = 1800.0
 #: After which the agent must have seen a job that waits
 SEEN_SECONDS = 30.0
 #: A lead that ends may take jobs for so long that its agent does not see; and for as long as its requests fail
-LAST_SECONDS, UNHEARD_SECONDS = 1.0, 30.0
+LAST_SECONDS, UNHEARD_SECONDS = 4.0, 30.0
 #: Reason of a drain by a person
 BY_HAND = "by hand"
 
