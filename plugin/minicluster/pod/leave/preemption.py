@@ -27,7 +27,7 @@ from need import Request
 from preemption_plan import Free, Stoppable, Stops, Waiter, stops_for, without
 from recovery import queue_status
 from requeue import ask_for_copies, lookup, own_attributes, warning
-from start_times import PLANNED_JOBS, looked_up, waiting_of
+from start_times import PLANNED_JOBS, resources_of, waiting_of
 
 #: Pauses between two looks: while a job is being stopped; while one has waited for long; when none waits
 STOPPING_SECONDS, OVERDUE_SECONDS, NONE_WAITS_SECONDS = 0.5, 5.0, 60.0
@@ -101,10 +101,9 @@ class Preemption:
     def _plan(self, running: Mapping[int, Job], waiting: Iterable[Job], now: float) -> Stops | None:
         marked = [job["id"] for job in self._divided(running.values())[0]]
         stoppable = []
-        for answer in looked_up(self.handle, marked, "R"):
-            resources = json.loads(answer["R"]) if isinstance(answer["R"], str) else answer["R"]
-            job = running[answer["id"]]
-            stoppable.append(Stoppable(job["id"], state.by_rank(resources), now - job["t_run"], job["urgency"]))
+        for number, resources in resources_of(self.handle, marked):
+            job = running[number]
+            stoppable.append(Stoppable(number, state.by_rank(resources), now - job["t_run"], job["urgency"]))
         there = state.nodes(self.handle)
         whole = {rank: there.all[rank] for rank in sorted(there.online & there.all.keys()) if rank not in there.drained}
         free = {rank: state.subtract(pair, there.used.get(rank, (0, 0))) for rank, pair in whole.items()}

@@ -9,7 +9,7 @@ import math
 from itertools import combinations
 from typing import Iterable, Mapping, NamedTuple, Sequence
 
-from need import Request, chunks_on
+from need import Request, fit
 from state import subtract
 
 #: Cores and GPUs by rank
@@ -50,15 +50,13 @@ class Stops(NamedTuple):
 
 def placed(request: Request, free: Free, whole: Free) -> dict[int, tuple[int, int]] | None:
     """Return what is left free once a job has its nodes, the first that it can have; None if there is no room."""
-    left, rest = request.chunks, dict(free)
-    for rank, pair in free.items():
-        fits = chunks_on(request, pair, whole[rank]) if request.ranks is None or rank in request.ranks else 0
-        taken = min(left, fits, 1 if request.apart else fits)
-        if taken:
-            used = pair if request.exclusive else (taken * request.cores, taken * request.gpus)
-            rest[rank] = subtract(pair, used)
-            left -= taken
-    return None if left else rest
+    chosen, rest = fit(request, free, whole), dict(free)
+    if chosen is None:
+        return None
+    for rank, chunks in chosen.items():
+        used = free[rank] if request.exclusive else (chunks * request.cores, chunks * request.gpus)
+        rest[rank] = subtract(free[rank], used)
+    return rest
 
 
 def without(free: Free, jobs: Iterable[Stoppable]) -> dict[int, tuple[int, int]]:

@@ -68,10 +68,10 @@ class Room:
 
     def place(self, request: Request) -> bool:
         """Place a job on as few new ranks as possible; return False when even an empty cluster has no room for it."""
-        chosen = self._fit(request, self.free)
+        chosen = fit(request, self.free, self.whole)
         if chosen is None:
             # the job waits until running jobs have ended, and then takes the first ranks
-            later = self._fit(request, self.whole)
+            later = fit(request, self.whole, self.whole)
             if later is None:
                 return False
             self._use(later, request)
@@ -94,20 +94,23 @@ class Room:
         for rank in ranks:
             self.since[rank] = min(self.since.get(rank, math.inf), request.since)
 
-    def _fit(self, request: Request, room: Mapping[int, tuple[int, int]]) -> dict[int, int] | None:
-        """Return how many chunks each rank takes, the first ranks first; None when they don't fit."""
-        left, chosen = request.chunks, {}
-        for rank, free in room.items():
-            if left == 0:
-                break
-            if request.ranks is not None and rank not in request.ranks:
-                continue
-            fits = chunks_on(request, free, self.whole[rank])
-            if fits:
-                chosen[rank] = min(left, 1 if request.apart else fits)
-                left -= chosen[rank]
-        assert left or sum(chosen.values()) == request.chunks, f"{chosen} have {request.chunks} chunks"
-        return chosen if left == 0 else None
+
+def fit(
+    request: Request, room: Mapping[int, tuple[int, int]], whole: Mapping[int, tuple[int, int]]
+) -> dict[int, int] | None:
+    """Return how many chunks each rank takes of what is free of the whole, the first ranks first; None for no room."""
+    left, chosen = request.chunks, {}
+    for rank, free in room.items():
+        if left == 0:
+            break
+        if request.ranks is not None and rank not in request.ranks:
+            continue
+        fits = chunks_on(request, free, whole[rank])
+        if fits:
+            chosen[rank] = min(left, 1 if request.apart else fits)
+            left -= chosen[rank]
+    assert left or sum(chosen.values()) == request.chunks, f"{chosen} have {request.chunks} chunks"
+    return chosen if left == 0 else None
 
 
 def chunks_on(request: Request, free: tuple[int, int], whole: tuple[int, int]) -> int:

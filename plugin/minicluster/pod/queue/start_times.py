@@ -10,7 +10,7 @@ import json
 import math
 import time
 from dataclasses import replace
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import state
 from need import Request, chunks_on, parse_resources
@@ -162,12 +162,16 @@ def estimate(handle: Any, jobspec: Mapping[str, Any] | None = None) -> dict[int,
 def _running(handle: Any) -> list[Planned]:
     """Return the jobs that have resources. Raises OSError."""
     ids = [job["id"] for job in state.jobs(handle, "running", [])]
-    running = []
+    return [
+        Planned(job, float(resources["execution"].get("expiration") or math.inf), state.by_rank(resources))
+        for job, resources in resources_of(handle, ids)
+    ]
+
+
+def resources_of(handle: Any, ids: Sequence[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield jobs that have resources, and their resource sets. Raises OSError."""
     for answer in looked_up(handle, ids, "R"):
-        resources = json.loads(answer["R"]) if isinstance(answer["R"], str) else answer["R"]
-        ends = resources["execution"].get("expiration") or math.inf
-        running.append(Planned(answer["id"], float(ends), state.by_rank(resources)))
-    return running
+        yield answer["id"], json.loads(answer["R"]) if isinstance(answer["R"], str) else answer["R"]
 
 
 def _with_requests(handle: Any, ids: Sequence[int]) -> list[Waiting]:
