@@ -41,6 +41,8 @@ class LeadPrograms:
         """Load the programs as a new process does."""
         stand_ins = {**modules(self.flux), "time": self.loop.time_module(), "os": Machine(self._signal)}
         stand_ins["threading"] = threading_module(self.loop)
+        # the volume is never full
+        stand_ins["saved"] = SimpleNamespace(problem=lambda _: "", state_folder=None)
         programs = Programs(stand_ins, self._say, self._texts)
         error = programs.kube.KubeError
 
@@ -72,10 +74,7 @@ class LeadPrograms:
 
         def work() -> None:
             agent = self.programs.agent.Agent(Handle(self.flux, 0), text_file(lambda: settings), problems)
-            while True:
-                begin = self.loop.now
-                least, most = agent.look(begin)
-                self._wait_for_change("agent", max(least, 0.25), begin + most - self.loop.now)
+            self.programs.agent.work(agent, self._changes("agent"))
 
         self._start("agent", work)
 
@@ -89,19 +88,7 @@ class LeadPrograms:
             copies = programs.put_back.Copies()
             self.flux.service = lambda wanted: programs.put_back.make_copies(handle, wanted, copies)
             module.undrain(handle, module.replaced_ranks(handle))
-            connections, losses = (
-                programs.connections.Connections(handle),
-                programs.losses.Losses(handle, "requeue", copies),
-            )
-            most = module.AGAIN_SECONDS
-            while True:
-                begin = self.loop.now
-                if module.look(handle, connections):
-                    most = module.AGAIN_SECONDS
-                losses.repair()
-                self._wait_for_change("undrainer", 0.25, most)
-                is_early = self.loop.now < begin + most
-                most = module.AGAIN_SECONDS if is_early else min(2 * most, module.LOOK_SECONDS)
+            module.watch(handle, programs.losses.Losses(handle, "requeue", copies), self._changes("undrainer"))
 
         self._start("undrainer", work)
 
@@ -119,9 +106,13 @@ class LeadPrograms:
         start = {"agent": self.start_agent, "undrainer": self.start_undrainer}[name]
         self.loop.at(10.0, partial(self._if_lives, generation, start))
 
+    def _changes(self, name: str) -> SimpleNamespace:
+        """Return what stands for the `Changes` of a program."""
+        return SimpleNamespace(wait=partial(self._wait_for_change, name))
+
     def _wait_for_change(self, name: str, least: float, most: float) -> None:
         """Let a program wait, as `Changes.wait` does."""
-        end = self.loop.now + max(most, 0.1)
+        end = self.loop.now + most
         self.loop.sleep(min(least, most))
         if name not in self.changed:
             self.napping.add(name)

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Container, Mapping, Sequence
+from typing import Any, Container, Mapping, NoReturn, Sequence
 
 import flux
 import saved
@@ -106,7 +106,11 @@ def main(on_stop: str, kept: bool, preemption: Sequence[str]) -> None:
         undrain(handle, replaced_ranks(handle))
         # in a thread: it may take long
         threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
-    changes, losses = Changes(flux.Flux(), ["nodes", "exceptions"]), Losses(handle, on_stop, copies)
+    watch(handle, Losses(handle, on_stop, copies), Changes(flux.Flux(), ["nodes", "exceptions"]))
+
+
+def watch(handle: Any, losses: Losses, changes: Changes) -> NoReturn:
+    """Look again and again. Raises OSError when the broker is gone."""
     connections, most, told = Connections(handle), AGAIN_SECONDS, ""
     while True:
         begin, used = time.monotonic(), time.process_time()
