@@ -17,6 +17,9 @@ from minicluster.pod import programs
 from minicluster.render import hostlist
 from state import parse_idset, to_idset
 
+from tools.simulator import jobs as simulated
+from tools.simulator.handle import resource_set
+
 
 @dataclass
 class Answer:
@@ -29,15 +32,6 @@ class Answer:
 
     def wait_for(self, _: float) -> "Answer":
         return self
-
-
-def resource_set(pairs: dict[int, tuple[int, int]]) -> dict[str, Any]:
-    """Return R of {rank: (cores, GPUs)}."""
-    lite = [
-        {"rank": str(rank), "children": {"core": to_idset(range(cores)), "gpu": to_idset(range(gpus))}}
-        for rank, (cores, gpus) in pairs.items()
-    ]
-    return {"version": 1, "execution": {"R_lite": lite}}
 
 
 @dataclass
@@ -278,23 +272,12 @@ class FakeFlux:
         self.used = {rank: pair for rank, pair in self.used.items() if rank in held}
 
 
-#: States of jobs, by the filter of a query
-FILTERS = {
-    **{state: {state} for state in ("depend", "sched", "run", "completed", "failed", "canceled", "timeout")},
-    "pending": {"depend", "priority", "sched"},
-    "running": {"run", "cleanup"},
-    "priority": {"priority"},
-    "inactive": {"completed", "failed", "canceled", "timeout"},
-    "active": {"depend", "priority", "sched", "run", "cleanup"},
-}
-
-
 class JobList:
     """The active jobs, by their states."""
 
     def __init__(self, handle: FakeFlux, *, attrs: list[str], filters: list[str], since: float, **query: Any) -> None:
         assert query == {"user": "all", "max_entries": 0}
-        states = set().union(*(FILTERS[name] for name in filters))
+        states = set().union(*(simulated.FILTERS[name] for name in filters))
         # `since` counts for jobs that have ended
         jobs = [job for job in handle.jobs if job["state"] in states and job.get("t_inactive", since + 1) > since]
         self.found = [{key: job[key] for key in ["id", *attrs] if key in job} for job in jobs]
@@ -375,12 +358,8 @@ def _resource_list(handle: FakeFlux) -> Answer:
     return Answer(SimpleNamespace(allocated=SimpleNamespace(nnodes=len(handle.used), encode=lambda: text)))
 
 
-class JobID(int):
-    """The id of a job, with its text forms."""
-
-    @property
-    def f58plain(self) -> str:
-        return f"f{int(self)}"
+class JobID(simulated.JobID):
+    """The same, with the place of a job in the KVS."""
 
     @property
     def kvs(self) -> str:

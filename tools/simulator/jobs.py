@@ -10,8 +10,8 @@ FILTERS = {
     "pending": {"depend", "priority", "sched"},
     "running": {"run", "cleanup"},
     "active": {"depend", "priority", "sched", "run", "cleanup"},
-    **{name: {name} for name in ("completed", "failed", "canceled")},
-    "inactive": {"completed", "failed", "canceled"},
+    **{name: {name} for name in ("completed", "failed", "canceled", "timeout")},
+    "inactive": {"completed", "failed", "canceled", "timeout"},
 }
 
 

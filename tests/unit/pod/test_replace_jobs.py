@@ -2,15 +2,14 @@
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from api_server import ApiHandler, serving
 from support import hook_program
 
 RECORD = {"minicluster/immutable": '{"maxSize": "2"}', "minicluster/version": "1"}
@@ -90,30 +89,10 @@ def api() -> Api:
 
 @pytest.fixture
 def jobs(program: ModuleType, api: Api, tmp_path: Path) -> Iterator[Any]:
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
-            assert self.headers["Authorization"] == "Bearer a-token"
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            code, found = api.answer(self.command, self.path, json.loads(body) if body else None)
-            text = json.dumps(found).encode()
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        do_GET = do_DELETE = do_POST = answer  # noqa: N815
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    (tmp_path / "token").write_text("a-token\n")
-    (tmp_path / "namespace").write_text("ns")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        made = program.Jobs(f"http://127.0.0.1:{server.server_address[1]}", tmp_path)
+    with serving(ApiHandler, api, tmp_path) as address:
+        made = program.Jobs(address, tmp_path)
         made.program = program
         yield made
-        server.shutdown()
 
 
 def test_jobs_that_take_the_values_stay(program: ModuleType, jobs: Any, api: Api) -> None:

@@ -1,16 +1,15 @@
 """The program of a schedule's pod, against a server that has a Job and pods, and runs commands as Kubernetes does."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from api_server import ApiHandler, serving
 from support import chart_programs
 
 JOBS = "/apis/batch/v1/namespaces/ns/jobs/"
@@ -91,21 +90,15 @@ def api() -> Api:
 
 @pytest.fixture
 def cluster(program: ModuleType, api: Api, tmp_path: Path) -> Iterator[Any]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(ApiHandler):
         protocol_version = "HTTP/1.1"
 
-        def answer(self) -> None:
-            assert self.headers["Authorization"] == "Bearer a-token"
-            if "/exec?" in self.path:
-                self.run()
+        def do_GET(self) -> None:  # noqa: N802
+            if "/exec?" not in self.path:
+                self.answer()
                 return
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            code, found = api.answer(self.command, self.path, json.loads(body) if body else None)
-            text = json.dumps(found).encode()
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
+            self.check_token()
+            self.run()
 
         def run(self) -> None:
             asked = parse_qsl(urlsplit(self.path).query, keep_blank_values=True)
@@ -124,17 +117,8 @@ def cluster(program: ModuleType, api: Api, tmp_path: Path) -> Iterator[Any]:
             if end:
                 self.wfile.write(frame(3, json.dumps(end).encode()))
 
-        do_GET = do_PATCH = answer  # noqa: N815
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    (tmp_path / "token").write_text("a-token\n")
-    (tmp_path / "namespace").write_text("ns")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield program.Cluster(f"http://127.0.0.1:{server.server_address[1]}", tmp_path)
-        server.shutdown()
+    with serving(Handler, api, tmp_path) as address:
+        yield program.Cluster(address, tmp_path)
 
 
 def test_a_run_is_submitted_by_words_that_nobody_reads(
