@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 
+#: Seconds in which a server sees that it is to end
+POLL_SECONDS = 0.02
+
+
 class ApiHandler(BaseHTTPRequestHandler):
     """Answers requests that have the account's token, with a code and an object."""
 
@@ -39,6 +43,6 @@ def serving(handler: type[ApiHandler], api: Any, account: Path) -> Iterator[str]
     (account / "token").write_text("a-token\n")
     (account / "namespace").write_text("ns")
     with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"api": api})) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
