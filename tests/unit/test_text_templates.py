@@ -20,7 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from minicluster.burst import machines
-from minicluster.console import browser
+from minicluster.commands import dashboard
 from minicluster.console.templates import rendered
 from minicluster.errors import SpecError
 from minicluster.picture import page as picture
@@ -157,7 +157,7 @@ def of_index(text: str) -> None:
 
 
 def of_opener(text: str) -> None:
-    found = Parts(rendered(browser.__file__, "open.html.j2", address=text))
+    found = Parts(rendered(dashboard.__file__, "open.html.j2", address=text))
     assert found.attributes["content"] == [f"0; url={text}"]
 
 
@@ -174,7 +174,7 @@ TEMPLATES: dict[str, Callable[[str], None]] = {
     "tests/failures.md.j2": of_failures,
     "plugin/minicluster/picture/page.html.j2": of_picture,
     "plugin/minicluster/picture/index.html.j2": of_index,
-    "plugin/minicluster/console/open.html.j2": of_opener,
+    "plugin/minicluster/commands/open.html.j2": of_opener,
     "tools/files.md.j2": of_files,
     "tools/screen.svg.j2": of_screen,
 }

@@ -1,13 +1,20 @@
 """``minicluster dashboard``: a live page of the jobs and nodes of a MiniCluster, on this machine."""
 
 import asyncio
+import os
+import sys
+import tempfile
+import webbrowser
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
 from minicluster.commands import options
-from minicluster.console import browser, streams
+from minicluster.console import streams
+from minicluster.console.templates import rendered
+from minicluster.errors import OutputError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.picture import figures
 from minicluster.picture.place import options_of
@@ -64,11 +71,43 @@ def command(
         address = pages.address(own)
         streams.write(f"{address}\n".encode())
         streams.say("the page is served until Ctrl-C")
-        files.append(None if no_open else browser.open_page(address))
+        files.append(None if no_open else open_page(address))
 
     try:
         with suppress(KeyboardInterrupt):
             asyncio.run(PageServer(pages).run(port, ready, takes_signals=True))
     finally:
         for file in files:
-            browser.remove(file)
+            remove_page(file)
+
+
+def has_screen() -> bool:
+    """Return whether a browser could show something: one in a terminal would take it."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def open_page(address: str) -> Path | None:
+    """Open an address; return the file that is to be removed later, None if there is no browser.
+
+    The browser gets a file of the user's own that leads there: others see the words of a command, and the address has
+    the token.
+    """
+    if not has_screen():
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="minicluster-"))
+    path = folder / "page.html"
+    try:
+        streams.write_file(path, rendered(__file__, "open.html.j2", address=address).encode(), 0o600)
+        if webbrowser.open(path.as_uri()):
+            return path
+    except (OutputError, webbrowser.Error):
+        pass
+    remove_page(path)
+    return None
+
+
+def remove_page(path: Path | None) -> None:
+    """Remove the file of `open_page`."""
+    if path:
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()

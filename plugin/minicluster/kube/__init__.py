@@ -1,4 +1,4 @@
 """The port to Kubernetes, and kubectl behind it.
 
-Doors: kubectl, kubectl_stream, names, outage, port, tool.
+Doors: cron, kubectl, kubectl_stream, names, outage, port, tool.
 """

@@ -11,8 +11,8 @@ from minicluster.cluster.job import KubernetesJob, read_job, recorded, release_o
 from minicluster.cluster.pods import Pod, read_pod
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
+from minicluster.kube.cron import soonest
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.kube.names import soonest
 from minicluster.render.constants import GROUP_LABEL
 from minicluster.status.columns import Column, in_columns
 from minicluster.status.lookup import check_namespace, refusals

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from minicluster.kube.names import CronError, next_time, parse_cron, parse_zone, soonest
+from minicluster.kube.cron import CronError, next_time, parse_cron, parse_zone, soonest
 
 
 @pytest.mark.parametrize(

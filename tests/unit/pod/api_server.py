@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-
 #: Seconds in which a server sees that it is to end
 POLL_SECONDS = 0.02
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minicluster.kube.names import NAME_CHARACTERS, CronError, parse_cron, parse_zone
+from minicluster.kube.cron import CronError, parse_cron, parse_zone
+from minicluster.kube.names import NAME_CHARACTERS
 from minicluster.render import work
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniClusterModel
