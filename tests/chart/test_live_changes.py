@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from batch import Batch, case
-from minicluster.render import constants, handover, kept
+from minicluster.render import constants, handover, revision
 from minicluster.render import upgrade as compared
 from support import Helm, by_name, deep, one
 
@@ -170,7 +170,7 @@ class Probe:
             return {"error": str(error)}
         found, job = one(text, "Probe"), one(text, "Job")
         stays = handover.live_jobs(found).get(("default", job["metadata"]["name"]))
-        return {**found, "job": kept.as_kept(job, stays) if stays else job, "live": self.live(asked)}
+        return {**found, "job": revision.as_kept(job, stays) if stays else job, "live": self.live(asked)}
 
 
 def release(values: Mapping[str, Any], **more: Any) -> dict[str, Any]:

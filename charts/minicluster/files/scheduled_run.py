@@ -26,7 +26,7 @@ from typing import Any, Iterator, Mapping
 from replace_server import PAUSE, TIMEOUT, Jobs, ReplaceError, annotations_of, in_cluster
 
 SUSPENDED = "minicluster/suspended"
-#: How the agent says that it suspended a Job, and its name in managedFields (cluster/wake.py)
+#: How the agent says that it suspended a Job, and its name in managedFields (cluster/job.py)
 IDLE, MANAGER = "idle for ", "minicluster-agent"
 QUEUE = "kueue.x-k8s.io/queue-name"
 RUNNER = "kubectl.kubernetes.io/default-container"

@@ -1,4 +1,4 @@
 """Other clusters and machines that join a root.
 
-Doors: address, followers, install, machines, plan, root.
+Doors: followers, install, machines, root.
 """

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from minicluster.burst import plan, root
@@ -16,6 +17,7 @@ from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
 from minicluster.console import lines, streams
 from minicluster.console.terminal import Progress, Share, ok
+from minicluster.documents import yamlio
 from minicluster.errors import BurstError, ToolError
 from minicluster.flux.idset import parse_idset
 from minicluster.kube.kubectl import Kubernetes
@@ -46,6 +48,32 @@ def prepare(request: BurstRequest, address: str | None, size: int) -> tuple[dict
             "hosts`"
         )
     return made, lead
+
+
+def release_values(request: BurstRequest, address: str | None, size: int | None) -> tuple[dict[str, Any], Address]:
+    """Return the same, by default for all hosts, and say what the burst's namespace needs."""
+    made, lead = prepare(request, address, request.burst.size if size is None else size)
+    for need in plan.needs(made):
+        streams.say(f"the burst's namespace needs the {need}")
+    return made, lead
+
+
+def by_hand(
+    request: BurstRequest, address: str | None, size: int | None, namespace: str, secret_file: Path | None
+) -> bytes:
+    """Return a values file of a burst that somebody installs, and write its Secret to a file if there is one."""
+    made, lead = release_values(request, address, size)
+    if secret_file:
+        secret = plan.secret(request.root, request.burst, root.find_certificate(request, lead), namespace)
+        streams.write_file(secret_file, yamlio.dump(secret), 0o600)
+    return plan.values_file(request.burst, made, str(secret_file or "")).encode()
+
+
+def begin(request: BurstRequest, how: How, size: int | None) -> None:
+    """Install a burst, or change its size, and wait until its hosts have joined. Raises BurstError."""
+    made, lead = release_values(request, how.address, size)
+    install(request, made, root.find_certificate(request, lead), how)
+    wait(request, made["size"], how.seconds)
 
 
 def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, how: How, old: int = 0) -> None:

@@ -7,6 +7,8 @@ relative; only the unit names the folder.
 from dataclasses import dataclass
 from pathlib import Path
 
+from minicluster.burst import plan, root
+from minicluster.burst.root import BurstRequest
 from minicluster.console import streams
 from minicluster.console.templates import rendered
 from minicluster.errors import OutputError
@@ -78,3 +80,12 @@ def write(folder: Path, files: list[File]) -> None:
         raise OutputError(f"{folder} can't be written: {error.strerror}") from None
     for file in files:
         streams.write_file(folder / file.name, file.text.encode(), file.mode)
+
+
+def write_for(request: BurstRequest, address: str | None, folder: Path) -> None:
+    """Write the files of a burst's hosts into a folder. Raises BurstError, OutputError."""
+    lead = root.find_address(request, address)
+    made = plan.values(request.root, request.burst, request.burst.size, lead)
+    burst = plan.member(request.root, request.burst, made)
+    write(folder, files(burst, root.find_certificate(request, lead)))
+    streams.say(f"wrote {folder}: copy it to each host as {FOLDER}, then run its start.sh there, or enable its {UNIT}")

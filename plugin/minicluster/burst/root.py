@@ -81,6 +81,12 @@ class BurstRequest:
         return [rank for rank in plan.drained(lines.split(drains), reason) if rank in ranks]
 
 
+def request(release: str, name: str, kubernetes: Kubernetes, values: bytes | None, target: Kubernetes) -> BurstRequest:
+    """Return the root, read as by `read`, and its burst of a name. Raises BurstError if one doesn't exist."""
+    cluster = read(release, kubernetes, values)
+    return BurstRequest(cluster, kubernetes, plan.find(cluster, name), target)
+
+
 def flux(cluster: MiniClusterModel, kubernetes: Kubernetes, pod: str, *words: str) -> str:
     """Return what flux prints in a pod of a cluster, or of its burst. Raises ToolError."""
     return kubernetes.kubectl("exec", pod, "--", f"{cluster.mount}/bin/flux", *words)

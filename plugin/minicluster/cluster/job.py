@@ -10,7 +10,9 @@ from typing import Any
 from minicluster.cluster import words
 from minicluster.cluster.groups import SUSPENDED, queue_of, registered
 from minicluster.cluster.pods import CLUSTER_LABEL, Pod
+from minicluster.errors import StateError
 from minicluster.kube.names import CONFIG_SUFFIX
+from minicluster.kube.port import KubePort
 from minicluster.render.constants import GROUP_LABEL, IMMUTABLE, MULTIKUEUE
 
 #: The first words of the annotation that says who suspended the Job, if the agent did (pod/agent/suspend.py)
@@ -186,3 +188,49 @@ def end_of(name: str, job: Mapping[str, Any]) -> tuple[str, str] | None:
     if "deletionTimestamp" in job["metadata"]:
         return "Gone", f"the Job {name} is being deleted"
     return _end(job.get("status", {}).get("conditions", []))
+
+
+#: The agent's name in managedFields. The agent gives up all entries of this name, so it also cleans up after us
+MANAGER = "minicluster-agent"
+#: Attempts: the Job's controller may change the Job at the same time
+CHANGE_TRIES = 5
+
+
+def is_asleep(job: Mapping[str, Any]) -> bool:
+    """Say whether a Job was suspended because it was idle, and nobody has resumed it."""
+    its_job = read_job(job) if job else None
+    return bool(its_job and its_job.is_asleep)
+
+
+def was_woken(job: Mapping[str, Any]) -> bool:
+    """Say whether a Job was suspended, and somebody other than Kueue has resumed it."""
+    its_job = read_job(job) if job else None
+    conditions = job.get("status", {}).get("conditions", [])
+    is_resumed = ("Suspended", "False") in [(each["type"], each["status"]) for each in conditions]
+    return bool(its_job and not its_job.queue and is_resumed)
+
+
+def wake(kube: KubePort, name: str) -> None:
+    """Resume a Job that sleeps; leave others as they are. Afterwards no client owns `suspend`, so Helm may set it.
+
+    Raises StateError when others change it again and again, KubernetesError.
+    """
+    after = None
+    for _ in range(CHANGE_TRIES):
+        job = kube.get("job", name)
+        if not is_asleep(job):
+            return
+        change = {"resourceVersion": job["metadata"]["resourceVersion"], "annotations": {SUSPENDED: None}}
+        after = kube.patch("job", name, {"metadata": change, "spec": {"suspend": False}}, MANAGER)
+        if after:
+            break
+    if not after:
+        raise StateError("the Job was changed again and again while it was resumed: try again")
+    for _ in range(CHANGE_TRIES):
+        metadata = after.get("metadata", {})
+        others = [entry for entry in metadata.get("managedFields", []) if entry["manager"] != MANAGER]
+        if len(others) == len(metadata.get("managedFields", [])):
+            return
+        change = {"resourceVersion": metadata["resourceVersion"], "managedFields": others}
+        # an empty patch changes nothing, and returns the managedFields, which `get` leaves out
+        after = kube.patch("job", name, {"metadata": change}, MANAGER) or kube.patch("job", name, {}, MANAGER) or {}

@@ -57,13 +57,6 @@ VIEWS = (
 #: Exit code of a process that SIGKILL ended
 KILLED = "137"
 MEMORY = "killed, most often for want of memory: raise resources.limits.memory"
-#: What became of a job, by the type of its exception (RFC 21); others have failed
-EXCEPTIONS = {
-    "cancel": "was cancelled",
-    "timeout": "ran into its time limit",
-    "alloc": "can never run",
-    "idle": "was ended because it did nothing",
-}
 #: Characters of a log's line
 LINE_CHARACTERS = 200
 
@@ -117,19 +110,6 @@ def _with_error(said: str, lines: Iterable[str]) -> str:
         return said
     errors = (match[1] for line in lines if (match := ERROR.match(line)))
     return ": ".join([said, *(cut(error, LINE_CHARACTERS) for error in islice(errors, 1))])
-
-
-def of_job_end(code: int | None, kind: str, note: str, where: str = "") -> str:
-    """Return how a job ended, by its exit code, and the type and note of its exception; "" for none.
-
-    ``where`` says when and where, and begins with a space.
-    """
-    if kind:
-        what = EXCEPTIONS.get(kind)
-        return (what or "failed") + where + (f": {note}" if note else "" if what else f": {kind}")
-    if code == 0:
-        return "completed" + where
-    return f"failed with exit code {code}{f' ({MEMORY})' if str(code) == KILLED else ''}{where}"
 
 
 #: Messages of a shell, kubectl, Python and Flux when a lead's broker does not run yet, and when it has ended

@@ -6,14 +6,12 @@ from typing import IO, Any
 
 import click
 
-from minicluster.burst import install, machines, plan, root
-from minicluster.burst.address import Address
+from minicluster.burst import install, machines, root
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.commands import options
 from minicluster.commands.lazy import LazyGroup
 from minicluster.console import streams
-from minicluster.documents import yamlio
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm
 
@@ -80,11 +78,7 @@ def print_values(namespace: str, address: str | None, size: int | None, secret_f
     The values begin with the commands that install the burst. The Secret contains the root's certificate.
     """
     request = _request(Kubernetes(namespace=namespace), **of)
-    made, lead = _release_values(request, address, size)
-    if secret_file:
-        secret = plan.secret(request.root, request.burst, root.find_certificate(request, lead), namespace)
-        streams.write_file(secret_file, yamlio.dump(secret), 0o600)
-    streams.write(plan.values_file(request.burst, made, str(secret_file or "")).encode())
+    streams.write(install.by_hand(request, address, size, namespace, secret_file))
 
 
 @command.command("install")
@@ -110,11 +104,8 @@ def install_burst(
     Creates the Secret with the root's certificate, installs the release, and undrains the hosts that `burst remove`
     drained. If hosts don't join within the timeout, the error says why, and the burst keeps trying.
     """
-    request = _request(Kubernetes(context, namespace), **of)
-    made, lead = _release_values(request, address, size)
     how = How(address, chart, files, timeout)
-    install.install(request, made, root.find_certificate(request, lead), how)
-    install.wait(request, made["size"], timeout)
+    install.begin(_request(Kubernetes(context, namespace), **of), how, size)
 
 
 @command.command("remove")
@@ -139,16 +130,7 @@ def write_hosts(address: str | None, output_dir: Path, **of: Any) -> None:
 
     The files are the same for all machines of a burst. One of them is the certificate.
     """
-    request = _request(Kubernetes(), **of)
-    lead = root.find_address(request, address)
-    member = plan.member(
-        request.root, request.burst, plan.values(request.root, request.burst, request.burst.size, lead)
-    )
-    machines.write(output_dir, machines.files(member, root.find_certificate(request, lead)))
-    streams.say(
-        f"wrote {output_dir}: copy it to each host as {machines.FOLDER}, then run its start.sh there, or enable its "
-        f"{machines.UNIT}"
-    )
+    machines.write_for(_request(Kubernetes(), **of), address, output_dir)
 
 
 def _request(
@@ -162,13 +144,4 @@ def _request(
 ) -> BurstRequest:
     """Return the root and the burst that the options name. Raises BurstError if one doesn't exist."""
     kubernetes = Kubernetes(root_context, root_namespace)
-    cluster = root.read(release, kubernetes, streams.read(root_values) if root_values else None)
-    return BurstRequest(cluster, kubernetes, plan.find(cluster, name), target)
-
-
-def _release_values(request: BurstRequest, address: str | None, size: int | None) -> tuple[dict[str, Any], Address]:
-    """Return the values of a burst that is a release, and the lead's address. Raises BurstError for machines."""
-    made, lead = install.prepare(request, address, request.burst.size if size is None else size)
-    for need in plan.needs(made):
-        streams.say(f"the burst's namespace needs the {need}")
-    return made, lead
+    return root.request(release, name, kubernetes, streams.read(root_values) if root_values else None, target)

@@ -16,8 +16,8 @@ from minicluster.console import streams
 from minicluster.console.templates import rendered
 from minicluster.errors import OutputError
 from minicluster.kube.kubectl import Kubernetes
+from minicluster.kube.names import options_of
 from minicluster.picture import figures
-from minicluster.picture.place import options_of
 from minicluster.status.listing import find_all
 from minicluster.status.lookup import find
 
@@ -53,10 +53,9 @@ def command(
     kubernetes = Kubernetes(context, namespace)
     own = find(kubernetes, name).name if name else ""
     # Bokeh's server is imported where it is used
-    from minicluster.picture.pages import Pages  # noqa: PLC0415
     from minicluster.picture.served import PageServer  # noqa: PLC0415
 
-    pages = Pages(
+    server = PageServer(
         kubernetes,
         where=options_of(namespace, context),
         hosts=hosts,
@@ -67,15 +66,15 @@ def command(
 
     def ready() -> None:
         if own:
-            pages.show(own)
-        address = pages.address(own)
+            server.pages.show(own)
+        address = server.pages.address(own)
         streams.write(f"{address}\n".encode())
         streams.say("the page is served until Ctrl-C")
         files.append(None if no_open else open_page(address))
 
     try:
         with suppress(KeyboardInterrupt):
-            asyncio.run(PageServer(pages).run(port, ready, takes_signals=True))
+            asyncio.run(server.run(port, ready, takes_signals=True))
     finally:
         for file in files:
             remove_page(file)

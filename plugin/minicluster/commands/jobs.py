@@ -9,9 +9,8 @@ from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.errors import UsageError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.picture.job_history import PICTURE_JOBS
-from minicluster.picture.place import options_of
-from minicluster.status.reported import SHOWN_JOBS, KnownJobs, find_jobs, last, read_report, table
+from minicluster.kube.names import options_of
+from minicluster.status.reported import PICTURE_JOBS, SHOWN_JOBS, KnownJobs, find_jobs, last, read_report, table
 
 
 @click.command("jobs")

@@ -13,9 +13,9 @@ from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.commands.amount import Amount
 from minicluster.commands.given_values import GivenValues
 from minicluster.console import lines, streams
+from minicluster.console.streams import Agree
 from minicluster.errors import Interrupted, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.lifecycle.leaving import Agree
 from minicluster.render.constants import GROUP_LABEL
 
 #: Seconds of the units of a duration, as Go reads it (time.ParseDuration).

@@ -4,7 +4,7 @@ import click
 
 from minicluster.commands import options
 from minicluster.console import streams
-from minicluster.exec.job_output import show_output
+from minicluster.exec.submitted import show_output
 from minicluster.kube.kubectl import Kubernetes
 
 

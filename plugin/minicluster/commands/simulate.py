@@ -8,7 +8,7 @@ import click
 from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.picture.place import options_of
+from minicluster.kube.names import options_of
 from minicluster.status import simulated
 
 

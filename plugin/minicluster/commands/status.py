@@ -3,7 +3,6 @@
 import json
 import time
 from contextlib import nullcontext, suppress
-from datetime import UTC, datetime
 
 import click
 
@@ -11,8 +10,7 @@ from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.errors import StatusError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.status.document import document
-from minicluster.status.snapshot import take_snapshot
+from minicluster.status.document import status_of
 from minicluster.status.table import table
 
 #: Seconds between two looks.
@@ -96,7 +94,7 @@ def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
 def _look(kubernetes: Kubernetes, name: str, output: str) -> tuple[str, StatusError | None]:
     """Return the text to print, or the error."""
     try:
-        status = streams.pasteable(document(take_snapshot(kubernetes, name, datetime.now(UTC))))
+        status = streams.pasteable(status_of(kubernetes, name))
     except StatusError as error:
         return "", error
     return (json.dumps(status, indent=2) + "\n" if output == "json" else table(status, streams.width())), None

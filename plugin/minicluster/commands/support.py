@@ -4,7 +4,6 @@ import json
 import platform
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import click
@@ -20,9 +19,8 @@ from minicluster.release import helm
 from minicluster.release.revisions import read_history, read_values
 from minicluster.render import schema
 from minicluster.status import why
-from minicluster.status.document import document
+from minicluster.status.document import status_of
 from minicluster.status.lookup import find
-from minicluster.status.snapshot import take_snapshot
 from minicluster.status.table import table
 from minicluster.waiting import logs
 
@@ -68,7 +66,7 @@ def report(kubernetes: Kubernetes, name: str) -> Iterator[ReportPart]:
     yield ReportPart("Values", values.text)
     parts: dict[str, Callable[[], str]] = {
         "Versions": lambda: _versions(kubernetes),
-        "Status": lambda: table(document(take_snapshot(kubernetes, name, datetime.now(UTC)))),
+        "Status": lambda: table(status_of(kubernetes, name)),
         "Why": lambda: "\n".join(one_line(reason.text) for reason in why.of_cluster(kubernetes, name)),
         "Log of the lead": lambda: values.without_secrets(_log(kubernetes, name)),
         "Log of its broker": lambda: values.without_secrets(_broker_log(kubernetes, name)),

@@ -17,6 +17,8 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 TERMINATIONS = SIGNALS[1:]
 #: The exit codes of a program that they have ended
 EXIT_CODES = frozenset(128 + number for number in SIGNALS)
+#: The number of Ctrl-C after which a command is left alone
+STOP_PRESSES = 3
 #: Seconds that a command has to end what it has started
 EXIT_SECONDS = 10.0
 #: The most seconds until the handler of a signal runs during `wait` and `join`

@@ -19,6 +19,8 @@ from minicluster.errors import OutputError, UsageError, one_line
 
 #: Tells a person something; a `Told` has more for a terminal, and a `Step` is where a wait is
 Say = Callable[[str], None]
+#: Asks a person to agree to what was said, and raises StateError if not; True: also where nobody can be asked
+Agree = Callable[[str, bool], None]
 
 
 class _Shown:

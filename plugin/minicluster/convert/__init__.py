@@ -6,18 +6,18 @@ written out where the chart has others, and what it ignored is dropped. Each suc
 the head of the file when there is nothing to do about it. Those that matter most are in
 docs/reference/flux-operator.md.
 
-Doors: others, read.
+Doors: read.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.convert import containers, fields, mpijob, others, snippets, v1alpha1, volumes
+from minicluster.convert import containers, fields, mpijob, snippets, v1alpha1, volumes
 from minicluster.convert.part import Map, Part, Report, ValuesFile
-from minicluster.convert.read import Document, read
+from minicluster.convert.read import Document, read, remarks
 from minicluster.errors import ConvertError, MiniClusterError
 from minicluster.kube.names import RELEASE_CHARACTERS
-from minicluster.render import broker, config, devices
+from minicluster.render import config
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -63,7 +63,7 @@ def convert(data: bytes) -> tuple[list[ValuesFile], list[str]]:
     for name in names:
         if names.count(name) > 1:
             raise ConvertError(f"two of them are named {name}: give each a file of its own")
-    return values, others.remarks(objects, names)
+    return values, remarks(objects, names)
 
 
 def _convert(document: Document) -> ValuesFile:
@@ -75,7 +75,7 @@ def _convert(document: Document) -> ValuesFile:
         values["nameOverride"] = document.name
         report.notes.append(f"nameOverride: a release's name has at most {RELEASE_CHARACTERS} characters")
     cluster = _checked(document, values)
-    report.warnings += [*devices.uncounted(cluster), *broker.remarks(cluster)]
+    report.warnings += config.remarks(cluster)
     warnings = [f"{document.kind} {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
     return ValuesFile(document.kind, document.name, document.namespace, release, values, report.notes, warnings)
 

@@ -1,4 +1,4 @@
 """Commands and jobs in a pod, with our terminal and signals, and copies of files, over `kubectl exec`.
 
-Doors: copy, inside, job_output, piped, run, slurm, submitted, upload.
+Doors: copy, inside, run, slurm, submitted, upload.
 """

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import IO
 
 from minicluster.console import streams
-from minicluster.console.signals import HANDLER_SECONDS, handle_signals, held
+from minicluster.console.signals import HANDLER_SECONDS, STOP_PRESSES, handle_signals, held
 from minicluster.errors import OutputError, StateError
 from minicluster.exec.input import READ_BYTES, Input
 from minicluster.exec.written import KubectlWords, Written
@@ -31,8 +31,6 @@ FOUND_SECONDS, SIGNAL_SECONDS, KUBECTL_END_SECONDS = 5.0, 10.0, 5.0
 HOLD_SECONDS = 0.2
 #: What kubectl says of a connection that breaks
 CUT = re.compile(r"error stream|reset by peer|unexpected EOF|closed network connection|broken pipe|websocket: close")
-#: The number of Ctrl-C after which the command is left alone
-STOP_PRESSES = 3
 
 
 class CutError(StateError):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from minicluster.cluster.job import is_asleep, was_woken
 from minicluster.cluster.lead import Lead
-from minicluster.cluster.wake import is_asleep, was_woken
 from minicluster.console.plurals import counted
 from minicluster.console.signals import handle_signals
 from minicluster.console.streams import Say
@@ -15,11 +15,13 @@ from minicluster.errors import KubernetesError, StateError
 from minicluster.exec.attached import Attached, attach_options, attaches, read_only
 from minicluster.exec.found_again import FoundAgain
 from minicluster.exec.piped import CutError
-from minicluster.exec.run import run
-from minicluster.exec.written import HeldBack
+from minicluster.exec.reconnection import Reconnection, job_goes_on
+from minicluster.exec.run import run, run_program
+from minicluster.exec.written import HeldBack, Written
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import REQUEUE_ATTRIBUTE
-from minicluster.lead.ask import LateError, SilentError
+from minicluster.lead.ask import LateError, SilentError, program_words
+from minicluster.lead.program import first_line
 from minicluster.status.lookup import Cluster, refusals
 from minicluster.waiting.ready import find_ready_lead
 
@@ -202,3 +204,23 @@ def _option_names(words: Sequence[str]) -> set[str]:
 def _may_run_twice(words: Sequence[str]) -> bool:
     """Return whether the options of a flux command mark its jobs so."""
     return any(word.endswith(f"{REQUEUE_ATTRIBUTE}=1") for word in words)
+
+
+def show_output(kubernetes: Kubernetes, name: str, job: str, say: Say, *, follows: bool, waits: bool) -> int:  # noqa: PLR0913 - one has a name each
+    """Print the output of a job, with ``follows`` until its end; return 1 if there is none. Raises StatusError.
+
+    When the connection breaks, it goes on where it was.
+    """
+    lead = find_ready_lead(kubernetes, name, say, waits=waits)
+    written, name = Written(), lead.cluster
+    again = Reconnection(kubernetes, name, say, lambda: job_goes_on(name, job, f"output {name} {job} -f"))
+    while True:
+        words = program_words(lead, name, job, *(["follow"] if follows else []))
+        try:
+            return run_program(kubernetes, lead, words, first_line("printed"), written)
+        except CutError as cut:
+            former = lead.uid
+            lead, _ = again.ask(cut, lambda _: None)
+            if cut.code_of_pod and lead.uid == former:
+                raise
+        written.again()

@@ -1,4 +1,6 @@
-"""Patterns of the names that Kubernetes accepts (RFC 1123), and names of Kubernetes' and the chart's own."""
+"""Patterns of names that Kubernetes accepts (RFC 1123), names of its own and of the chart, and a place in a command."""
+
+import shlex
 
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
@@ -17,3 +19,9 @@ RELEASE_CHARACTERS = 53
 OUR_PREFIX = "minicluster: "
 #: The attribute of a job that says whether it may run again: 1 or 0
 REQUEUE_ATTRIBUTE = "user.minicluster.requeue"
+
+
+def options_of(namespace: str, context: str) -> str:
+    """Return the options of a command, with a space before each; "" where the current ones are meant."""
+    given = {"-n": namespace, "--context": context}
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in given.items() if value)

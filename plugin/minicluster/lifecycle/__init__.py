@@ -1,4 +1,4 @@
 """What changes a MiniCluster as a whole: creates, scales, replaces and deletes it.
 
-Doors: creation, deletion, leaving, replace, scaling, temporary.
+Doors: creation, deletion, replace, scaling, temporary.
 """

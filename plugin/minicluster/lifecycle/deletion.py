@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster.find import broker_pods
 from minicluster.cluster.job import end_of, release_of
-from minicluster.console.streams import Say
+from minicluster.console.streams import Agree, Say
 from minicluster.documents import yamlio
 from minicluster.errors import KubernetesError, StateError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.lifecycle import leaving
-from minicluster.lifecycle.leaving import Agree
 from minicluster.lifecycle.removal import REMOVAL_POLL_SECONDS
 from minicluster.release import helm
 from minicluster.render.constants import GROUP_LABEL, IMMUTABLE

@@ -1,7 +1,7 @@
 """What is lost when pods of a MiniCluster go: the jobs that run on them, how long they get, and what happens then."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from minicluster.cluster.job import recorded
@@ -13,9 +13,6 @@ from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask, program_words
 from minicluster.render.broker import grace_parts
 from minicluster.render.constants import default_value
-
-#: Asks a person to agree to what was said, and raises StateError if not; True: also where nobody can be asked
-Agree = Callable[[str, bool], None]
 
 
 def agree_to_all(_question: str, _is_needed: bool) -> None:

@@ -12,13 +12,13 @@ from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.console import streams
-from minicluster.console.streams import Say
+from minicluster.console.streams import Agree, Say
 from minicluster.console.terminal import ok
 from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Object
 from minicluster.lifecycle import leaving, planned
-from minicluster.lifecycle.leaving import Agree, JobImpact
+from minicluster.lifecycle.leaving import JobImpact
 from minicluster.lifecycle.removal import check_admission, remove
 from minicluster.lifecycle.settling import held_queue
 from minicluster.release import revisions

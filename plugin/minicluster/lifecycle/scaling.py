@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from minicluster.cluster.find import LiveCluster
@@ -11,19 +10,17 @@ from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.console import streams
 from minicluster.console.plurals import counted
-from minicluster.console.streams import Say
+from minicluster.console.streams import Agree, Say
 from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesError, MiniClusterError, ToolError
 from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import SILENCE_SECONDS, BrokenError, Message, SilentError, ask, talk
 from minicluster.lifecycle import leaving
-from minicluster.lifecycle.leaving import Agree
 from minicluster.release.revisions import check_own_chart, is_made_anew, resize
-from minicluster.status.document import document
+from minicluster.status.document import status_of
 from minicluster.status.lookup import Cluster, find, refusals, refuse_forbidden
 from minicluster.status.reporter import ended
-from minicluster.status.snapshot import take_snapshot
 from minicluster.waiting.ready import find_ready_lead
 from minicluster.waiting.wait import is_ready, look_for
 
@@ -198,7 +195,7 @@ def _wait(cluster: Cluster, question: Message, seconds: float, tell: Callable[[i
 def _lacking(cluster: Cluster) -> str:
     """Return which nodes are not there, and why, in words; "" if nobody knows."""
     try:
-        missing = document(take_snapshot(cluster.kubernetes, cluster.name, datetime.now(UTC)))["missing"]
+        missing = status_of(cluster.kubernetes, cluster.name)["missing"]
     except MiniClusterError:
         return ""
     return "; ".join(f"{each['ranks']}: {each['reason']}" for each in missing or ())

@@ -11,11 +11,10 @@ from typing import IO, Any
 from minicluster.cluster.lead import Lead, end_with
 from minicluster.console import streams
 from minicluster.console.pasted import Where, completed
-from minicluster.console.signals import handle_signals
+from minicluster.console.signals import STOP_PRESSES, handle_signals
 from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, StyledText, failure
 from minicluster.errors import AccessError, AwayError, KubernetesError, StateError, StatusError, ToolError
-from minicluster.exec.piped import STOP_PRESSES
 from minicluster.exec.upload import Upload
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort, Object

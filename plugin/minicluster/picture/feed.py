@@ -20,12 +20,10 @@ from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.ask import Conversation
 from minicluster.lead.program import first_line
-from minicluster.picture.job_history import PICTURE_JOBS
 from minicluster.picture.timeline import Timeline
-from minicluster.status.document import document
+from minicluster.status.document import answered
 from minicluster.status.lookup import Cluster, find
-from minicluster.status.reported import find_jobs
-from minicluster.status.snapshot import snapshot
+from minicluster.status.reported import PICTURE_JOBS, find_jobs
 
 #: Seconds between two looks at Kubernetes, at least and at most
 FEED_PAUSE_SECONDS, FEED_IDLE_SECONDS = 1.0, 60.0
@@ -57,7 +55,7 @@ def described(cluster: LiveCluster, status: str, silence: str, ahead_seconds: fl
             raise ask.SilentError(silence)
         return status
 
-    return dict(streams.pasteable(document(snapshot(cluster, now, asked))))
+    return dict(streams.pasteable(answered(cluster, now, asked)))
 
 
 class Reader:

@@ -8,11 +8,10 @@ from minicluster.cluster.states import of_job
 from minicluster.flux.idset import parse_idset
 from minicluster.picture.curves import cores_of
 from minicluster.status import used
+from minicluster.status.reported import PICTURE_JOBS
 from minicluster.status.table import left_at
 
 Row = dict[str, Any]
-#: Jobs that have ended and are kept
-PICTURE_JOBS = 10_000
 #: The result of a job whose queue went with its lead
 LOST_RESULT = "LOST"
 

@@ -9,12 +9,14 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import PeriodicCallback
 from tornado.web import Application
 
 from minicluster.errors import UsageError
+from minicluster.kube.port import KubePort
 from minicluster.picture.handlers import (
     Change,
     ClusterPage,
@@ -36,8 +38,9 @@ NAME = r"([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)"
 class PageServer:
     """Serves pages until it is stopped."""
 
-    def __init__(self, pages: Pages) -> None:
-        self.pages = pages
+    def __init__(self, kube: KubePort, **options: Any) -> None:
+        """Serve those of a namespace, with options of `Pages`."""
+        self.pages = Pages(kube, **options)
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 

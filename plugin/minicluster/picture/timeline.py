@@ -13,10 +13,10 @@ from minicluster.cluster.states import ENDED_STATES
 from minicluster.picture import node_history
 from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, thinned
 from minicluster.picture.curves import cores_of as cores
-from minicluster.picture.job_history import PICTURE_JOBS, JobHistory, shown, status_of
+from minicluster.picture.job_history import JobHistory, shown, status_of
 from minicluster.picture.node_history import Mark, NodeHistory
 from minicluster.picture.use_history import UseHistory
-from minicluster.status.reported import TIMES
+from minicluster.status.reported import PICTURE_JOBS, TIMES
 from minicluster.status.table import Row, duration, rows_of
 
 Data = dict[str, Any]

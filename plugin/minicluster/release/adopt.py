@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from minicluster.console.streams import Say
-from minicluster.convert import ValuesFile, convert, others
-from minicluster.convert.read import each_object, is_converted, is_list, other_version
+from minicluster.convert import ValuesFile, convert
+from minicluster.convert.read import each_object, is_converted, is_list, other_version, selector_remark
 from minicluster.documents import yamlio
 from minicluster.errors import StreamError, ToolError
 from minicluster.kube import tool
@@ -23,8 +23,7 @@ from minicluster.release import helm
 from minicluster.release.caller import Caller
 from minicluster.render import awaiting
 from minicluster.render.awaiting import API_GROUP, VERSION_LINE
-from minicluster.render.kept import with_kept
-from minicluster.render.revision import Job, Name, jobs_of, name_of, with_sent
+from minicluster.render.revision import Job, Name, jobs_of, name_of, with_kept, with_sent
 from minicluster.render.stream import INNER, KIND, may_have_others, parse, split
 
 #: An annotation of a MiniCluster or an MPIJob: "true" leaves it to its operator
@@ -115,7 +114,7 @@ def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
     """Yield what to change in Services that select no pods any more."""
     for chunk in services if names else ():
         with suppress(yaml.YAMLError):  # Helm names the template
-            yield from filter(None, [others.selector_remark(yamlio.load(chunk, duplicates=True), names)])
+            yield from filter(None, [selector_remark(yamlio.load(chunk, duplicates=True), names)])
 
 
 def _parts(chunks: Iterable[bytes], say: Say) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.errors import SpecError
-from minicluster.render import broker, curve, settings, shared, upgrade, work
+from minicluster.render import broker, curve, devices, settings, shared, upgrade, work
 from minicluster.render.model import MiniClusterModel
 
 #: Files of the runner's snippets, by their keys in ``commands``.
@@ -48,6 +48,11 @@ def documents(
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, "config"), "data": data}
     if certificate is not None:
         yield curve.secret(_metadata(cluster, "curve"), certificate)
+
+
+def remarks(cluster: MiniClusterModel) -> list[str]:
+    """Return what a user should know of a cluster that can be rendered."""
+    return [*devices.uncounted(cluster), *broker.remarks(cluster)]
 
 
 def _metadata(cluster: MiniClusterModel, suffix: str) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from minicluster.render.quantity import WANTED as QUANTITY
 
 #: Control characters that no text may have.
 CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff"
-#: The byte-order mark, with which editors of Windows begin a file.
-BYTE_ORDER_MARK = "\ufeff"
 _CHARACTER = rf"[^\t\n{CONTROL}]"
 _NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _KEY = r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"

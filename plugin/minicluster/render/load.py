@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from minicluster.documents import limits
 from minicluster.errors import SpecError
 from minicluster.kube.names import LABEL
-from minicluster.render import constants, formats, handover, refusals, schema, upgrade
+from minicluster.render import constants, handover, refusals, schema, upgrade
 from minicluster.render.handover import LiveClaim
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.quantity import to_number
@@ -115,7 +115,7 @@ def _drop_marks(spec: dict[str, Any]) -> None:
     for texts in (spec.get("flux", {}), *containers, *(container.get("commands", {}) for container in containers)):
         for key, text in texts.items():
             if isinstance(text, str):
-                texts[key] = text.removeprefix(formats.BYTE_ORDER_MARK)
+                texts[key] = text.removeprefix(limits.BYTE_ORDER_MARK)
 
 
 def _resolve_hostlist(bursting: dict[str, Any]) -> None:

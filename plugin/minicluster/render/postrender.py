@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from minicluster.errors import CurveError
-from minicluster.render import broker, config, curve, devices, handover, kept, revision, shared, stream
+from minicluster.render import config, curve, handover, revision, shared, stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -35,7 +35,7 @@ def render(
         programs = shared.files(clusters)
         left = dict(programs)
         for cluster in clusters:
-            for warning in [*devices.uncounted(cluster), *broker.remarks(cluster)]:
+            for warning in config.remarks(cluster):
                 say(f"warning: MiniCluster {cluster.name}: {warning}")
             keypair = partial(_keypair, cluster, seed, allow_random)
             yield chain(shared.documents(cluster, left), config.documents(cluster, keypair, programs))
@@ -54,8 +54,8 @@ def _with_live_jobs(
     live: Mapping[revision.Name, handover.LiveJob],
 ) -> bytes:
     """Return the stream of an upgrade, in which live Jobs stay as they were sent. Raises SpecError for a new name."""
-    jobs = list(kept.applied(revision.jobs_of(rendered), live))
-    kept.refuse_renamed(newcomers, {revision.name_of(job) for _, job in jobs if job})
+    jobs = list(revision.applied(revision.jobs_of(rendered), live))
+    revision.refuse_renamed(newcomers, {revision.name_of(job) for _, job in jobs if job})
     before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
     return revision.with_sent(jobs, before)
 

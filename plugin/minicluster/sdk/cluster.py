@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
 from minicluster.cluster.job import release_of
@@ -26,9 +25,8 @@ from minicluster.sdk.pictured import Pictured
 from minicluster.sdk.release import CreateOptions
 from minicluster.sdk.single_run import RunOptions
 from minicluster.sdk.tree import executor
-from minicluster.status.document import document
+from minicluster.status.document import status_of
 from minicluster.status.lookup import Cluster, find_job
-from minicluster.status.snapshot import take_snapshot
 from minicluster.waiting.wait import wait
 
 __all__ = ["MiniCluster"]
@@ -198,7 +196,7 @@ class MiniCluster(Pictured):
     def status(self) -> dict[str, Any]:
         """Return the document that ``minicluster status NAME --output json`` prints. Raises NotFoundError."""
         with translated():
-            return document(take_snapshot(self._kube, self.name, datetime.now(UTC)))
+            return status_of(self._kube, self.name)
 
     def port_forward(self, port: int, local_port: int = 0) -> PortForward:
         """Listen on a local port, any free one by default, that leads to a port of the lead. Raises ArgumentError."""

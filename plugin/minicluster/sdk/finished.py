@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicluster.cluster import words
+from minicluster.cluster import states
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ def finished(name: str, end: Mapping[str, Any]) -> FinishedJob:
     exception = end["exception"]
     code = None if end["status"] is None else code_of(end["status"])
     if exception:
-        reason = words.of_job_end(code, exception["type"], exception["note"])
+        reason = states.of_job_end(code, exception["type"], exception["note"])
         code = code or 1
     elif code is None:
         code, reason = 1, "never ran"
     else:
-        reason = words.of_job_end(code, "", "") if code else ""
+        reason = states.of_job_end(code, "", "") if code else ""
     pieces = tuple((stream, text) for stream, text in end["output"])
     return FinishedJob(name, code, pieces, reason, end["usage"])
 

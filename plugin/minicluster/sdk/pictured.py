@@ -82,18 +82,16 @@ class LocalPage:
     def __init__(self, kube: KubePort, name: str, namespace: str, port: int, **options: Any) -> None:
         """Serve it, with options of `Pages`. Raises UsageError for a port that is taken."""
         # Bokeh's server is installed where pages are wanted
-        from minicluster.picture.pages import Pages  # noqa: PLC0415
         from minicluster.picture.served import PageServer  # noqa: PLC0415
 
-        self._pages = Pages(kube, where=f" -n {namespace}", **options)
-        self._server: PageServer = PageServer(self._pages)
+        self._server = PageServer(kube, where=f" -n {namespace}", **options)
         self._ready, self._error = threading.Event(), None  # type: threading.Event, MiniClusterError | None
         self._thread = threading.Thread(target=self._run, args=(port,), name="minicluster-page", daemon=True)
         self._thread.start()
         self._ready.wait()
         if self._error:
             raise self._error
-        self.address = self._pages.address(name)
+        self.address = self._server.pages.address(name)
 
     def _run(self, port: int) -> None:
         import asyncio  # noqa: PLC0415 - few programs need it

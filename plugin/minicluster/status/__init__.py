@@ -1,4 +1,4 @@
 """What a MiniCluster is like, and why: found, read, and shown as a table, a document or sentences.
 
-Doors: document, listing, lookup, reported, reporter, simulated, snapshot, table, used, why.
+Doors: document, listing, lookup, reported, reporter, simulated, table, used, why.
 """

@@ -1,15 +1,17 @@
 """The document that ``minicluster status -o json`` prints; its keys are in the help of the command."""
 
 from collections.abc import Iterable, Mapping, Set
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.pods import Pod
 from minicluster.flux.idset import parse_idset, to_idset
-from minicluster.lead.ask import Answer
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import Answer, Question
 from minicluster.status.diagnosis import held_up, of_no_nodes, too_many, why_missing
-from minicluster.status.snapshot import StatusSnapshot
+from minicluster.status.snapshot import StatusSnapshot, snapshot, take_snapshot
 
 #: How the problem begins that the lead's queue is not that of the former one (pod/start/archive.sh)
 LOST = "a former lead was lost"
@@ -36,29 +38,39 @@ FLUX = (
 )
 
 
-def document(snapshot: StatusSnapshot) -> dict[str, Any]:
+def status_of(kubernetes: KubePort, name: str) -> dict[str, Any]:
+    """Return the status of a MiniCluster, by its own name or its release's. Raises StatusError, ToolError."""
+    return document(take_snapshot(kubernetes, name, datetime.now(UTC)))
+
+
+def answered(cluster: LiveCluster, now: datetime, ask: Question) -> dict[str, Any]:
+    """Return the status of a MiniCluster by its objects, and by what its lead answers if it is asked."""
+    return document(snapshot(cluster, now, ask))
+
+
+def document(seen: StatusSnapshot) -> dict[str, Any]:
     """Return the status of a MiniCluster. The keys are the same with and without an answer of the lead."""
     pods = {
-        **snapshot.pods,
-        **{group.first + index: pod for group in snapshot.groups for index, pod in group.pods.items()},
+        **seen.pods,
+        **{group.first + index: pod for group in seen.groups for index, pod in group.pods.items()},
     }
     report: dict[str, Any] = {
-        "name": snapshot.name,
-        "namespace": next(one.namespace for one in (snapshot.job, *snapshot.pods.values()) if one),
-        "age": snapshot.age,
-        "state": snapshot.state,
-        "why": _line(snapshot.why),
-        "size": snapshot.size,
-        "sizeFrom": "job" if snapshot.job else "pods",
-        "maxSize": snapshot.max_size,
-        "failures": _failures(snapshot),
-        "pods": _grouped({**_held(snapshot.groups), **{rank: pod.state for rank, pod in pods.items()}}),
-        "containers": _containers(pods, snapshot.now),
-        "locations": _locations([GroupNodes("", 0, 0, 0, snapshot.pods), *snapshot.groups]),
+        "name": seen.name,
+        "namespace": next(one.namespace for one in (seen.job, *seen.pods.values()) if one),
+        "age": seen.age,
+        "state": seen.state,
+        "why": _line(seen.why),
+        "size": seen.size,
+        "sizeFrom": "job" if seen.job else "pods",
+        "maxSize": seen.max_size,
+        "failures": _failures(seen),
+        "pods": _grouped({**_held(seen.groups), **{rank: pod.state for rank, pod in pods.items()}}),
+        "containers": _containers(pods, seen.now),
+        "locations": _locations([GroupNodes("", 0, 0, 0, seen.pods), *seen.groups]),
     }
-    if snapshot.answer:
-        return report | _flux(snapshot, snapshot.answer)
-    own = [_line(problem) for problem in snapshot.problems]
+    if seen.answer:
+        return report | _flux(seen, seen.answer)
+    own = [_line(problem) for problem in seen.problems]
     return report | dict.fromkeys(FLUX) | ({"problems": own} if own else {})
 
 

@@ -33,6 +33,8 @@ MISSING = re.compile(r"minicluster: (\d+ jobs are missing in the report: .*)$")
 ASK = 'exec "$MINICLUSTER_HOME/bin/flux" python -c "$0" "$@"'
 #: Jobs that have ended, of which as many are shown as `flux jobs -a` does
 SHOWN_JOBS = 1000
+#: Those that a picture shows, and keeps
+PICTURE_JOBS = 10_000
 #: The most characters of a name or a list of nodes
 CELL_CHARACTERS = 40
 #: The times of a job

@@ -21,8 +21,7 @@ from minicluster.console.terminal import Progress
 from minicluster.errors import DeadlineError, KubernetesError
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask_status
-from minicluster.status.document import document
-from minicluster.status.snapshot import snapshot
+from minicluster.status.document import answered
 
 #: What differs in a message though nothing has changed, and what stands for it
 NO_NEWS = tuple(
@@ -76,7 +75,7 @@ def describe(kube: KubePort, cluster: LiveCluster) -> tuple[str, str]:
         except KubernetesError as error:
             raise SilentError(str(error)) from None
 
-    shown = document(snapshot(cluster, now, asked))
+    shown = answered(cluster, now, asked)
     if shown["state"] == "Running" and lead:
         return "Starting", f"the quorum is there, and Kubernetes has yet to see that the pod {lead.name} is ready"
     return shown["state"], shown["why"]

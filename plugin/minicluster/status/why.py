@@ -5,11 +5,10 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from statistics import median
 from typing import Any, NamedTuple
 
-from minicluster.cluster import states, words
+from minicluster.cluster import states
 from minicluster.cluster.find import LiveCluster
 from minicluster.console.plurals import counted
 from minicluster.errors import ChoiceError
@@ -19,10 +18,9 @@ from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.status import used
 from minicluster.status.diagnosis import CHECK_FAILED, MEMORY_SHORT
-from minicluster.status.document import document
+from minicluster.status.document import status_of
 from minicluster.status.lookup import Unasked, ask_lead, find
 from minicluster.status.reported import ASK
-from minicluster.status.snapshot import take_snapshot
 from minicluster.status.table import duration, left_at
 
 #: Why a job waits whose nodes are free (pod/queue/unmet.py)
@@ -48,7 +46,7 @@ class Reason(NamedTuple):
 
 def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
     """Yield why a MiniCluster is as it is. Raises StatusError."""
-    report = document(take_snapshot(kubernetes, name, datetime.now(UTC)))
+    report = status_of(kubernetes, name)
     name = report["name"]
     nodes = report["nodes"]
     is_well = report["state"] == "Running" and not report["why"]
@@ -225,7 +223,7 @@ def _end(job: Mapping[str, Any]) -> str:
     kind, _, note = (job.get("exception") or "").partition(": ")
     if job["result"] == "COMPLETED":
         kind = ""
-    return words.of_job_end(job["exit_code"], kind, note, _where(job))
+    return states.of_job_end(job["exit_code"], kind, note, _where(job))
 
 
 def _where(job: Mapping[str, Any]) -> str:

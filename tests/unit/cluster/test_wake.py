@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_kube import FakeKube, Then
 from live_kubectl import FORBIDDEN, Kubectl, lead, say
-from minicluster.cluster.wake import is_asleep, wake, was_woken
+from minicluster.cluster.job import is_asleep, wake, was_woken
 from minicluster.errors import StateError
 from status_samples import RUNNING, STARTS, WHY, asleep, job, suspended
 

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from minicluster.picture.pages import Pages
 from minicluster.picture.served import PageServer
 from picture_lead import PictureLead
 
@@ -13,8 +12,8 @@ from picture_lead import PictureLead
 class Served:
     """A server that runs in a thread of its own."""
 
-    def __init__(self, pages: Pages) -> None:
-        self.pages, self._server, ready = pages, PageServer(pages), threading.Event()
+    def __init__(self, server: PageServer) -> None:
+        self.pages, self._server, ready = server.pages, server, threading.Event()
         run = self._server.run(0, ready.set, takes_signals=False)
         self._thread = threading.Thread(target=lambda: asyncio.run(run))
         self._thread.start()
@@ -37,6 +36,6 @@ def picture_lead() -> Iterator[PictureLead]:
 @pytest.fixture
 def served(picture_lead: PictureLead) -> Iterator[Served]:
     rows = [{"name": "mini", "state": "Running", "size": 4, "maxSize": 8}]
-    served = Served(Pages(picture_lead.kube, where=" -n lab", listing=lambda: rows))
+    served = Served(PageServer(picture_lead.kube, where=" -n lab", listing=lambda: rows))
     yield served
     served.stop()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from live_kubectl import Kubectl, lead
-from minicluster.commands import top
+from minicluster.picture import top
 from minicluster.picture.timeline import Timeline
 from minicluster.picture.top_view import SORTS, Chosen, screen, spark
 from picture_lead import START, job, past

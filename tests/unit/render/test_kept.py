@@ -8,7 +8,7 @@ import pytest
 from minicluster.documents import yamlio
 from minicluster.errors import SpecError
 from minicluster.release import adopt
-from minicluster.render import kept
+from minicluster.render import revision
 from support import GROUP, deep, load_all
 
 RECORD = {"minicluster/immutable": "{}"}
@@ -68,7 +68,7 @@ def handed(change: str = "", name: str = "mc", **spec: Any) -> dict[str, Any]:
 
 def rendered(document: dict[str, Any]) -> list[dict[str, Any]]:
     documents = [OTHER, yamlio.dump(NEW), yamlio.dump(document)]
-    found = kept.with_kept(b"".join(documents))
+    found = revision.with_kept(b"".join(documents))
     assert found.startswith(OTHER)
     assert found.endswith(documents[2])
     return load_all(found)
@@ -111,7 +111,7 @@ def test_a_suspended_job_changes_in_what_it_may_and_keeps_the_rest() -> None:
 )
 def test_a_new_job_stays_as_the_chart_renders_it(document: dict[str, Any]) -> None:
     data = b"".join([OTHER, yamlio.dump(NEW), yamlio.dump(document)])
-    assert kept.with_kept(data) == data
+    assert revision.with_kept(data) == data
 
 
 def test_a_helm_in_another_one_hands_out_the_live_jobs_once() -> None:
@@ -127,4 +127,4 @@ def test_a_helm_in_another_one_hands_out_the_live_jobs_once() -> None:
 )
 def test_a_text_that_the_chart_did_not_write_is_refused(text: Any) -> None:
     with pytest.raises(SpecError, match=r"^kept is not what the chart writes: leave it out$"):
-        kept.with_kept(yamlio.dump({**handed(), "kept": text}))
+        revision.with_kept(yamlio.dump({**handed(), "kept": text}))

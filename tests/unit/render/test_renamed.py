@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from minicluster.errors import SpecError
 from minicluster.render import handover
-from minicluster.render.kept import refuse_renamed
-from minicluster.render.revision import Name
+from minicluster.render.revision import Name, refuse_renamed
 
 LABEL = "minicluster-0.1.0"
 

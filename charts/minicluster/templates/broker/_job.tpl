@@ -7,7 +7,7 @@
 
 {{/*
 Metadata and spec of an Indexed Job. Argument: the root, or for a group a root with the group's name and values (broker/group-job.yaml).
-The post-renderer gives a Job that an upgrade keeps the immutable part of the live one (plugin/minicluster/render/kept.py).
+The post-renderer gives a Job that an upgrade keeps the immutable part of the live one (plugin/minicluster/render/revision.py).
 */}}
 {{- define "minicluster.job" -}}
 {{- include "minicluster.refuseKueueChange" . -}}

@@ -21,7 +21,7 @@
 {{- end }}
 
 {{/*
-The specs of the Jobs that stay, by name, for the post-renderer (plugin/minicluster/render/kept.py), as JSON in base64; "" for
+The specs of the Jobs that stay, by name, for the post-renderer (plugin/minicluster/render/revision.py), as JSON in base64; "" for
 none. The chart renders new Jobs, whose immutable part gives way to the live one.
 */}}
 {{- define "minicluster.keptSpecs" -}}

@@ -34,7 +34,7 @@ without a live Job. One hand-over document of a release has it: all charts of a 
 {{- end }}
 
 {{/*
-The live Jobs of the release's MiniClusters, for the post-renderer (plugin/minicluster/render/kept.py): an upgrade that
+The live Jobs of the release's MiniClusters, for the post-renderer (plugin/minicluster/render/revision.py): an upgrade that
 adds one MiniCluster and removes another may be a new name of one. As JSON in base64; "" for one that has a Job.
 */}}
 {{- define "minicluster.others" -}}
