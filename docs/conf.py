@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ FILES = os.environ.get("DOCS_FILES", "").rstrip("/")
 MERMAID = os.environ["DOCS_MERMAID"]
 #: Words that people search, and the page that helps: tools/search_site.cjs looks whether it is found first
 SEARCHED = json.loads((DOCS / "search.json").read_text())
+#: What `-o json` prints: the site has it, too
+SCHEMAS = ROOT / "plugin/minicluster/commands/schemas"
 LINK = re.compile(r"\[([^\]]+)\]\((\.\.?/[^)#\s]*)(#[^)\s]*)?\)")
 
 project = "minicluster"
@@ -98,7 +101,7 @@ def show_examples(_: Sphinx, __: click.Context, lines: list[str]) -> None:
 
 
 def write_markdown(app: Sphinx, error: Exception | None) -> None:
-    """Write each page as Markdown beside its HTML, and llms.txt, which lists them."""
+    """Write each page as Markdown beside its HTML, llms.txt, which lists them, and the JSON Schemas."""
     if error:
         return
     sources = {name: [Path(app.env.doc2path(name)).read_text(encoding="utf-8")] for name in sorted(app.env.found_docs)}
@@ -107,6 +110,7 @@ def write_markdown(app: Sphinx, error: Exception | None) -> None:
         add_map(app, name, source)
     for path, text in site_markdown.written({name: text for name, [text] in sources.items()}).items():
         Path(app.outdir, path).write_text(text, encoding="utf-8")
+    shutil.copytree(SCHEMAS, Path(app.outdir, "schemas"), dirs_exist_ok=True)
 
 
 def name_markdown(_: Sphinx, name: str, __: str, context: dict[str, Any], doctree: object) -> None:

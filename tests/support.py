@@ -6,13 +6,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import yaml
 from minicluster import cli
+from minicluster.commands import json_keys
 
 from tools.clients import BIN, CHART, ROOT, Done, Helm, values_text
 
@@ -206,3 +209,25 @@ def nested(path: Iterable[str], value: Any) -> Any:
     for key in reversed(list(path)):
         value = {key: value}
     return value
+
+
+def as_in_schema(command: str, document: Any) -> Any:
+    """Return what `minicluster COMMAND -o json` prints; fail unless it has the keys of its schema, and no others."""
+    assert [error.message for error in _strict(command).iter_errors(document)] == []
+    return document
+
+
+@cache
+def _strict(command: str) -> jsonschema_rs.Validator:
+    schema = json_keys.schema(command)
+    return jsonschema_rs.validator_for(_closed({**schema, "required": [*schema["properties"]]}))
+
+
+def _closed(schema: Any) -> Any:
+    """Return a schema whose objects may have no other keys."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: _closed(each) for key, each in schema.items()}
+    return inner | {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else inner

@@ -38,8 +38,13 @@ def _commands() -> Iterator[str]:
         yield "\n".join([f"{title}:\n", *lines]) + ("" if title == [*SECTIONS][-1] else "\n")
 
 
+def with_json() -> list[str]:
+    """Return the commands that have `-o json`."""
+    return [name for name, command in all_commands().items() if any(map(_has_json, command.params))]
+
+
 def _json() -> str:
-    return ", ".join(f"`{name}`" for name, command in all_commands().items() if any(map(_has_json, command.params)))
+    return ", ".join(f"`{name}`" for name in with_json())
 
 
 def _has_json(option: click.Parameter) -> bool:

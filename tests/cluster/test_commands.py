@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from simulated import end
-from support import Helm
+from support import Helm, as_in_schema
 
 from tools.clients import Done, KubernetesCluster, run
 from tools.releases import Release
@@ -41,7 +41,7 @@ def test_the_commands_work_from_before_the_install_to_the_end(minicluster: Comma
     ]
 
     def listed() -> Any:
-        return json.loads(minicluster("list", "-o", "json").out)[0]
+        return as_in_schema("list", json.loads(minicluster("list", "-o", "json").out)[0])
 
     release.cluster.wait("two ready pods", lambda: listed()["ready"] == 2)
     row = listed()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pod_jobs import ONE_CORE, UNTIL_TOLD, submit
 from real_cluster import IN_PODS, NODE_FOLDER, Install
+from support import as_in_schema
 
 from tools.clients import Done, until
 from tools.releases import STEP_SECONDS, FluxRelease
@@ -27,7 +28,7 @@ def rows(cluster: FluxRelease) -> list[dict[str, Any]]:
     """Return the jobs that it lists."""
     done = jobs(cluster, "-o", "json")
     assert done.code == 0, done.err
-    return [json.loads(line) for line in done.out.splitlines()]
+    return [as_in_schema("jobs", json.loads(line)) for line in done.out.splitlines()]
 
 
 def ends(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 from minicluster.flux.idset import to_idset
 from real_cluster import IN_PODS, Install
+from support import as_in_schema
 
 from tools.clients import KubernetesCluster, until
 from tools.releases import STEP_SECONDS, FluxRelease, index_of
@@ -28,7 +29,7 @@ def found(cluster: FluxRelease) -> dict[str, Any]:
     document: dict[str, Any] = {}
 
     def is_known() -> bool:
-        document.update(json.loads(status(cluster, "-o", "json")))
+        document.update(as_in_schema("status", json.loads(status(cluster, "-o", "json"))))
         # the lead notes Fluxion's version when the quorum is there
         return (document["scheduler"] or {}).get("version") != "" or document["state"] != "Running"
 

@@ -14,6 +14,7 @@ from minicluster.lead.ask import read_answer
 from minicluster.render.constants import KUEUE_ELASTIC
 from minicluster.status.document import document
 from minicluster.status.snapshot import StatusSnapshot
+from support import as_in_schema
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 CREATED = "2030-01-01T11:47:10Z"
@@ -192,4 +193,6 @@ def show(found_job: Any, pods: list[Any], answer: Any, groups: Sequence[GroupNod
         state, why = state_of_silent_lead(by_index[0], answer)
     elif answer:
         given = read_answer(json.dumps(answer))
-    return document(StatusSnapshot("mini", NOW, by_index, job, given, state, why, groups))
+    shown = document(StatusSnapshot("mini", NOW, by_index, job, given, state, why, groups))
+    found: dict[str, Any] = as_in_schema("status", json.loads(json.dumps(shown)))
+    return found

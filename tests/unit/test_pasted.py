@@ -71,8 +71,6 @@ def found() -> Iterator[tuple[str, str]]:
 
 
 COMMANDS = sorted({(file, COMPUTED.get(command, command)) for file, command in found() if command not in NOUNS})
-#: A noun in the help of the keys of a JSON
-COMMANDS.remove(("status/listing.py", "minicluster status"))
 
 
 def parses(command: str) -> bool:

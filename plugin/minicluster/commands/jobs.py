@@ -5,15 +5,36 @@ from pathlib import Path
 
 import click
 
-from minicluster.commands import options
+from minicluster.commands import json_keys, options
 from minicluster.console import streams
 from minicluster.errors import UsageError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import options_of
 from minicluster.status.reported import PICTURE_JOBS, SHOWN_JOBS, KnownJobs, find_jobs, last, read_report, table
 
+#: The help, with the keys
+JOBS_HELP = f"""\
+List the jobs of a MiniCluster.
 
-@click.command("jobs")
+Lists the active ones, and the last of those that have ended. While the lead runs, it knows them all. After the end
+they are read from the lead's log, which needs report.log; with report.path alone, the error names the file.
+
+With -o wide, MEM is the most memory that a job has used of what its nodes have, and CPU and GPU what it has kept
+busy, on average, of what it had; - is unknown.
+
+--html writes a page that needs no network, by Bokeh: pip install 'minicluster[dashboard]'.
+
+{json_keys.in_words("jobs", "With -o json each job is a line. What a job doesn't have is null:")}
+
+\b
+Examples:
+  minicluster jobs flux-sample -o wide
+  minicluster jobs flux-sample --html jobs.html
+  minicluster jobs flux-sample -o json | jq -r 'select(.result == "FAILED").name'
+"""
+
+
+@click.command("jobs", help=JOBS_HELP)
 @options.of_cluster
 @click.option(
     "--count",
@@ -32,38 +53,7 @@ from minicluster.status.reported import PICTURE_JOBS, SHOWN_JOBS, KnownJobs, fin
 def command(
     name: str, namespace: str, context: str, count: int | None, html: Path | None, report: Path | None, output: str
 ) -> None:
-    """List the jobs of a MiniCluster.
-
-    Lists the active ones, and the last of those that have ended. While the lead runs, it knows them all. After the end
-    they are read from the lead's log, which needs report.log; with report.path alone, the error names the file.
-
-    With -o wide, MEM is the most memory that a job has used of what its nodes have, and CPU and GPU what it has kept
-    busy, on average, of what it had; - is unknown.
-
-    --html writes a page that needs no network, by Bokeh: pip install 'minicluster[dashboard]'.
-
-    \b
-    With -o json each job is a line. What a job doesn't have is null:
-      id, number    its id as a text and as a number
-      name          text
-      state         DEPEND, PRIORITY, SCHED, RUN, CLEANUP or INACTIVE
-      result        COMPLETED, FAILED, CANCELED or TIMEOUT
-      exit_code     128 and the signal's number if a signal ended it; null if it never ran
-      exception     what else ended it, such as timeout: NOTE
-      nodes, ranks  a hostlist and an idset
-      ntasks, nnodes, ncores, urgency, queue
-      duration, progress  its time limit in seconds; what it says itself, from 0 to 1
-      t_submit, t_estimate, t_run, t_cleanup, t_inactive  seconds since the epoch
-      usage         by "nodes" and "total": cpu_seconds, cores, threads; bytes memory_peak, memory_limit, read, written
-                    of GPUs also gpus, gpus_busy, gpu_memory_peak, gpu_memory_limit
-      user          the attributes below attributes.user of its jobspec
-
-    \b
-    Examples:
-      minicluster jobs flux-sample -o wide
-      minicluster jobs flux-sample --html jobs.html
-      minicluster jobs flux-sample -o json | jq -r 'select(.result == "FAILED").name'
-    """
+    """List the jobs of a MiniCluster."""
     kubernetes = Kubernetes(context, namespace)
     if html:
         _write(kubernetes, name, html, PICTURE_JOBS if count is None else count, report, output)

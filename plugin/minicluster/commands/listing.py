@@ -5,25 +5,16 @@ from datetime import UTC, datetime
 
 import click
 
-from minicluster.commands import options
+from minicluster.commands import json_keys, options
 from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.status.listing import LIST_KEYS, find_all, table
+from minicluster.status.listing import find_all, table
 
-#: How the keys of the JSON are described: one on a line
-_NAME_COLUMNS = max(len(key.name) for key in LIST_KEYS)
-_HELP = "\n".join(
-    [
-        "List MiniClusters.",
-        "",
-        "\b",
-        "Keys of the JSON:",
-        *(f"  {key.name:{_NAME_COLUMNS}}  {key.about}" for key in LIST_KEYS),
-    ]
-)
+#: The help, with the keys
+LISTING_HELP = f"List MiniClusters.\n\n{json_keys.in_words('list')}"
 
 
-@click.command("list", help=_HELP)
+@click.command("list", help=LISTING_HELP)
 @options.namespace("Their namespace; by default the current one.")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List the MiniClusters of all namespaces.")
 @options.context()

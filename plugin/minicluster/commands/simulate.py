@@ -5,14 +5,31 @@ from pathlib import Path
 
 import click
 
-from minicluster.commands import options
+from minicluster.commands import json_keys, options
 from minicluster.console import streams
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import options_of
 from minicluster.status import simulated
 
+#: The help, with the keys
+SIMULATE_HELP = f"""\
+Say what other sizes or policies would have done.
 
-@click.command("simulate")
+The jobs that have ended are replayed in a model of the scheduler: each is submitted when it was, and takes the
+nodes, cores and time that it took. The first line is what happened, the second what the model makes of the present
+size and policy: the difference is its error. It takes all nodes for alike, and knows no dependencies of jobs.
+
+{json_keys.in_words("simulate", "With -o json each is a line:")}
+
+\b
+Examples:
+  minicluster simulate flux-sample --size 4 --size 8
+  minicluster simulate flux-sample --policy easy --policy fcfs
+  minicluster simulate flux-sample --size 16 --html sixteen.html
+"""
+
+
+@click.command("simulate", help=SIMULATE_HELP)
 @options.of_cluster
 @click.option("--size", "sizes", multiple=True, type=click.IntRange(1, 10000), help="Nodes; may be given again.")
 @click.option(
@@ -35,18 +52,7 @@ def command(
     html: Path | None,
     output: str,
 ) -> None:
-    """Say what other sizes or policies would have done.
-
-    The jobs that have ended are replayed in a model of the scheduler: each is submitted when it was, and takes the
-    nodes, cores and time that it took. The first line is what happened, the second what the model makes of the present
-    size and policy: the difference is its error. It takes all nodes for alike, and knows no dependencies of jobs.
-
-    \b
-    Examples:
-      minicluster simulate flux-sample --size 4 --size 8
-      minicluster simulate flux-sample --policy easy --policy fcfs
-      minicluster simulate flux-sample --size 16 --html sixteen.html
-    """
+    """Say what other sizes or policies would have done."""
     kubernetes = Kubernetes(context, namespace)
     load = simulated.load_of(kubernetes, name)
     runs = simulated.simulate(load, sizes, policies)

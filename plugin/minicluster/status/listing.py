@@ -114,7 +114,6 @@ class Key(NamedTuple):
 
     name: str
     value: Callable[[Listed], Any]
-    about: str
     cell: Callable[[Any], str] = str
     may_break: bool = False  #: on a narrow terminal
     is_name: bool = False  #: as of a `Column`
@@ -123,25 +122,19 @@ class Key(NamedTuple):
 
 
 LIST_KEYS = (
-    Key("name", lambda listed: listed.name, "text", is_name=True),
-    Key("namespace", lambda listed: listed.job.namespace, "text", is_name=True),
+    Key("name", lambda listed: listed.name, is_name=True),
+    Key("namespace", lambda listed: listed.job.namespace, is_name=True),
     Key(
         "release",
         lambda listed: release_of(listed.item),
-        "text",
         may_break=True,
         goes=1,
         is_dull=lambda row: bool(row["release"] == row["name"]),
     ),
-    Key(
-        "size",
-        lambda listed: listed.job.size + sum(size_of(group) for group in listed.groups),
-        "number of pods that are wanted, with those of groups",
-    ),
+    Key("size", lambda listed: listed.job.size + sum(size_of(group) for group in listed.groups)),
     Key(
         "groups",
         lambda listed: {group["metadata"]["labels"][GROUP_LABEL]: size_of(group) for group in listed.groups},
-        "{name: size}",
         _sizes,
         may_break=True,
         goes=1,
@@ -150,26 +143,19 @@ LIST_KEYS = (
     Key(
         "ready",
         lambda listed: sum(int(each.get("status", {}).get("ready", 0)) for each in (listed.item, *listed.groups)),
-        "number of pods that are ready, with those of groups",
     ),
-    Key(
-        "state",
-        _state,
-        "Suspended, Starting, Running, Ending, Complete or Failed; `minicluster status` says why",
-    ),
+    Key("state", _state),
     Key(
         "scheduler",
         lambda listed: _scheduler(recorded(listed.item)),
-        "that of the values; null: the view decides, and `minicluster status` says which one runs",
         lambda name: name or BY_VIEW,
         may_break=True,
         goes=2,
     ),
-    Key("age", lambda listed: _seconds(listed.now - listed.job.created), "seconds", duration),
+    Key("age", lambda listed: _seconds(listed.now - listed.job.created), duration),
     Key(
         "next",
         _next,
-        "{schedule, at, in}: which of its schedules is due next, and in how many seconds; null: it has none",
         lambda due: f"{due['schedule']} in {duration(due['in'])}" if due else "-",
         may_break=True,
         goes=1,

@@ -6,8 +6,10 @@ import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
+import jsonschema_rs
 import pytest
 import yaml
+from minicluster.commands import json_keys
 from support import ROOT
 
 from tools import site_markdown, skill
@@ -50,6 +52,14 @@ def test_each_page_is_markdown_whose_links_lead_to_others(site: Path) -> None:
     assert "### `minicluster burst hosts`\n\n```text\nUsage: " in written["reference/commands"]
     assert "#### `wait(self, until: Literal['quorum', 'end'] = 'quorum', timeout" in written["reference/sdk"]
     assert "#### `nodes: int`\n\n``size`` of the values\n" in written["reference/sdk"]
+
+
+def test_the_site_has_the_schemas_of_the_json_of_commands(site: Path) -> None:
+    names = skill.with_json()
+    assert sorted(path.name for path in (site / "schemas" / "v1").iterdir()) == sorted(f"{name}.json" for name in names)
+    for name in names:
+        assert json_keys.schema(name)["title"].partition("minicluster ")[2].split()[0] == name
+        jsonschema_rs.meta.validate(json_keys.schema(name))
 
 
 def test_llms_txt_has_each_page_once(site: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from minicluster.lead.sent.replay import Job, replay
 from minicluster.status.simulated import Load, Outcome, outcomes, records, simulate, table
+from support import as_in_schema
 
 #: On two nodes of two cores: half a node, both nodes, then two small ones, of which the first ends in time
 LOAD = [
@@ -71,4 +72,5 @@ def test_what_happened_stands_beside_what_the_model_makes_of_it() -> None:
         "simulated 4   2      easy     0s            1m27s       2m10s      65%      0.07"
     )
     assert said == ["1 job can't run on 1 node: more is asked for"]
-    assert json.dumps(found[0]._asdict())
+    for each in found:
+        as_in_schema("simulate", json.loads(json.dumps(each._asdict())))

@@ -12,6 +12,7 @@ from minicluster.release import helm, revisions
 from minicluster.status.listing import find_all, table
 from screens import look
 from status_samples import CREATED, NOW, SETTINGS, ended, flux, job, pod, suspended, waiting
+from support import as_in_schema
 
 from tools.clients import Done
 
@@ -269,7 +270,7 @@ def test_list_shows_each_minicluster_with_its_state() -> None:
         named(pod(0, WAITS, created=CREATED), "b"),
     ]
     rows = find_all(Answers(jobs, pods), True, NOW)  # type: ignore[arg-type]
-    assert rows[0] == {
+    assert as_in_schema("list", rows[0]) == {
         "name": "c",
         "namespace": "area",
         "release": "c",

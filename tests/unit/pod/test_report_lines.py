@@ -13,7 +13,7 @@ from fake_flux import FakeFlux, modules, run_program
 from history import History, folder
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster.commands.jobs import command
+from support import as_in_schema
 
 NOTHING = dict.fromkeys(
     (
@@ -80,7 +80,7 @@ def flux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeFlux:
     ],
 )
 def test_a_job_is_described_by_the_answer_of_flux(job: dict[str, Any], expected: dict[str, Any]) -> None:
-    found = job_record.record({"id": 7, **job}, "f8", {"a": 1})
+    found = as_in_schema("jobs", job_record.record({"id": 7, **job}, "f8", {"a": 1}))
     assert found == {"id": "f8", "number": 7, "name": "", **NOTHING, "user": {"a": 1}, **expected}
 
 
@@ -119,6 +119,7 @@ def test_the_use_of_a_job_is_that_of_its_nodes(
         monkeypatch.setitem(sys.modules, name, module)
     job = {"ranks": "[0,3]", "nodelist": "mc-[0,3]", "annotations": {"user": {"minicluster_usage": memo}}}
     assert job_record.usage(job) == {"nodes": {"mc-0": first, "mc-3": second}, "total": total}
+    as_in_schema("jobs", job_record.record({"id": 7, "state": 64, **job}, "f8", None))
     assert job_record.usage({**job, "annotations": {"user": {"minicluster_usage": 7}}}) is None
 
 
@@ -230,12 +231,6 @@ def test_a_job_stands_once_though_a_killed_lead_had_not_saved_its_end_unless_it_
     run_program(monkeypatch, flux, "job_report.py", 1000)
     *rows, _ = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert [(row["number"], row["t_run"]) for row in rows] == [(2, 5.0), (3, 5.0), (4, 5.0), (4, 30.0)]
-
-
-def test_the_help_of_jobs_lists_each_key_of_a_line() -> None:
-    rows = (command.help or "").partition("is null:\n")[2].partition("\n\n")[0].splitlines()
-    keys = [key for row in rows if not row.startswith(" " * 8) for key in row.strip().split("  ")[0].split(", ")]
-    assert sorted(keys) == sorted(job_record.record({"id": 1, "state": 64}, "f1", None))
 
 
 @pytest.mark.parametrize(("most", "shown"), [(0, [4]), (1, [2, 4]), (2, [3, 2, 4]), (9, [5, 1, 3, 2, 4])])
