@@ -15,7 +15,7 @@ from minicluster.console import streams
 from minicluster.pod import programs
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
-from support import Helm, tool
+from support import ROOT, Helm, tool
 
 pytest_plugins = ["costs", "turns"]
 
@@ -40,6 +40,9 @@ os.environ.setdefault("GOGC", "400")
 # `minicluster` starts thousands of times: without files of bytecode each start compiles the whole package
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# what a contributor has set for commands is not for tests
+os.environ["XDG_CONFIG_HOME"] = str(ROOT / "build" / "config")
 
 # a user's output goes through a buffer
 os.environ.pop("PYTHONUNBUFFERED", None)

@@ -33,6 +33,10 @@ class StreamError(MiniClusterError):
     """The stream of documents can't be used."""
 
 
+class SettingError(MiniClusterError):
+    """A person's settings can't be read."""
+
+
 class SpecError(MiniClusterError):
     """A MiniCluster document has a wrong value."""
 

@@ -19,7 +19,6 @@ Rendered = Callable[[dict[str, Any]], tuple[Any, Any]]
 
 #: Fields that change nothing, and the reason.
 NO_EFFECT = {
-    "global": "Helm's own, for the charts above",
     "enabled": "for the condition of a parent chart",
     "interactive": "without a command, which excludes it, a cluster is interactive",
     "flux.bursting.expose.address": "is for the notes and for `minicluster burst`",

@@ -30,8 +30,15 @@ def where_root_is(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that say where the root is."""
     for add in (
         click.option("--root-values", type=click.File("rb"), help="The root's values, instead of its release's."),
-        click.option("--root-namespace", default="", help="The root's namespace; by default the current one."),
-        click.option("--root-context", default="", help="The root's context; by default the current one."),
+        click.option(
+            "--root-namespace",
+            default="",
+            callback=options.place,
+            help="The root's namespace; by default the current one.",
+        ),
+        click.option(
+            "--root-context", default="", callback=options.place, help="The root's context; by default the current one."
+        ),
     ):
         function = add(function)
     return function
@@ -68,17 +75,19 @@ def command() -> None:
 
 @command.command("values")
 @of_root
-@options.namespace("Namespace of the Secret; by default the manifest names none.")
+@options.namespace("Namespace of the Secret; by default the manifest names none.", default=None)
 @ADDRESS
 @SIZE_OPTION
 @click.option("--secret-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the burst's Secret here.")
-def print_values(namespace: str, address: str | None, size: int | None, secret_file: Path | None, **of: Any) -> None:
+def print_values(
+    namespace: str | None, address: str | None, size: int | None, secret_file: Path | None, **of: Any
+) -> None:
     """Print the values of a burst, to install it by hand.
 
     The values begin with the commands that install the burst. The Secret contains the root's certificate.
     """
-    request = _request(Kubernetes(namespace=namespace), **of)
-    streams.write(install.by_hand(request, address, size, namespace, secret_file))
+    request = _request(Kubernetes(namespace=namespace or ""), **of)
+    streams.write(install.by_hand(request, address, size, namespace or "", secret_file))
 
 
 @command.command("install")

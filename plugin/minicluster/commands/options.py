@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from minicluster import settings
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.commands.amount import Amount
 from minicluster.commands.given_values import GivenValues
@@ -109,21 +110,24 @@ VALUES_TEXT = "A values file, URL, or - for standard input, as for Helm; repeata
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _about(_context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Let the commands in messages name what is asked about."""
-    streams.about(**{str(parameter.name): value or ""})
+def place(_context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return a place, by the settings if none is given. The commands in messages name it, unless it is a root's."""
+    kind = str(parameter.name).removeprefix("root_")
+    value = value or settings.text(kind)
+    if kind == parameter.name:
+        streams.about(**{kind: value})
     return value
 
 
 def context(text: str = "The context of the kubeconfig; by default the current one.") -> Option:
     """Return `--context`; "" when it is not given."""
-    return click.option("--context", default="", callback=_about, help=text)
+    return click.option("--context", default="", callback=place, help=text)
 
 
 def namespace(text: str, default: str | None = "", names: Sequence[str] = ("-n", "--namespace")) -> Option:
     """Return `-n`, `--namespace`."""
-    # a default that is not "" is that of manifests, which have no cluster
-    callback = None if default else _about
+    # manifests, which have no cluster, have another default
+    callback = place if default == "" else None
     return click.option(*names, default=default, show_default=bool(default), callback=callback, help=text)
 
 

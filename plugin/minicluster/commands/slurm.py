@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import click
 
-from minicluster import pod
+from minicluster import pod, settings
 from minicluster.console import streams
 from minicluster.errors import StateError
 from minicluster.exec.slurm import Slurm, read_script
@@ -92,8 +92,8 @@ def read(command: str, words: Sequence[str]) -> SlurmWords:
     has_script = command == "sbatch" and rest and "--wrap" not in {word.partition("=")[0] for word in theirs}
     return SlurmWords(
         where.get("clusters", ""),
-        where.get("namespace", ""),
-        where.get("context", ""),
+        where.get("namespace") or settings.text("namespace"),
+        where.get("context") or settings.text("context"),
         [command, *theirs, *(["--"] if submits and rest else []), *rest],
         rest[0] if has_script else "",
         where.get("upload", ""),

@@ -13,7 +13,7 @@ PASTED_COMMAND = re.compile(r"`((?:minicluster|kubectl|helm) [^`]*)`")
 PLACE_OPTIONS = {"minicluster": ("-n", "--context"), "kubectl": ("-n", "--context"), "helm": ("-n", "--kube-context")}
 #: What is not about a namespace of a cluster
 ELSEWHERE = {
-    "minicluster": ("template", "render", "argocd", "keygen", "convert", "plugin", "chart", "burst"),
+    "minicluster": ("template", "render", "argocd", "keygen", "convert", "config", "plugin", "chart", "burst"),
     "kubectl": (),
     "helm": ("template", "plugin"),
 }

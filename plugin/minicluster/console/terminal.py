@@ -124,8 +124,10 @@ def drawn(what: "RenderableType", width: int) -> str:
 
 
 def _console(file: IO[str], width: int | None = None) -> "Console":
-    """Return rich's console, for which no text is markup; NO_COLOR turns its colours off."""
+    """Return rich's console, for which no text is markup."""
     from rich.console import Console  # noqa: PLC0415 - see the top
+
+    from minicluster import settings  # noqa: PLC0415
 
     return Console(
         file=file,
@@ -133,6 +135,7 @@ def _console(file: IO[str], width: int | None = None) -> "Console":
         force_terminal=True,
         force_interactive=True,
         force_jupyter=False,
+        no_color=not settings.has_colors(),
         markup=False,
         emoji=False,
         highlight=False,

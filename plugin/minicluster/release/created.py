@@ -2,10 +2,8 @@
 
 import math
 import shlex
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from minicluster.documents import yamlio
@@ -17,6 +15,7 @@ from minicluster.release.options import (
     find_runner,
     node_values,
     of_container,
+    read_values,
     run_install,
     set_words,
     words_of_install,
@@ -29,11 +28,6 @@ DATA, REPORT = "/data", "/data/jobs.jsonl"
 #: The value by which all pods run on one Kubernetes node, and the labels that it needs
 TOGETHER = "pod.template.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 HOSTNAME = "kubernetes.io/hostname"
-#: A chart without values of its own, which prints those that it gets
-BARE_CHART = {
-    "Chart.yaml": "{apiVersion: v2, name: values, version: 0.0.0}",
-    "templates/values.yaml": "{{ toJson .Values }}",
-}
 
 
 class Keep(NamedTuple):
@@ -79,6 +73,7 @@ def value_words(asked: CreateReleaseOptions) -> list[str]:
     """Return Helm's options for the values. Raises ToolError for values that Helm refuses."""
     own = _values(asked)
     runner = find_runner(asked, own)
+    own = {**runner.usual, **own}
     if not runner.is_quiet:
         # `minicluster jobs` shows the jobs after the end, too
         own["report.log"] = True
@@ -128,12 +123,6 @@ def command_line(kubernetes: KubePort, words: Sequence[str]) -> str:
 def values_file(asked: CreateReleaseOptions) -> str:
     """Return the values as a file to go on with, those of the user's files among them. Raises ToolError."""
     helm.check_name(asked.name)
-    words = value_words(asked)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in BARE_CHART.items():
-            path = Path(folder, name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        rendered = helm.template(helm.OfflineRelease(asked.name, "default", words, chart=folder))
+    values = read_values(asked, value_words(asked))
     line = shlex.join(["helm", *words_of_install(asked, ["--values", "FILE"])])
-    return f"# {line}\n{yamlio.dump(yamlio.load(rendered)).decode().removeprefix('---').lstrip()}"
+    return f"# {line}\n{yamlio.dump(values).decode().removeprefix('---').lstrip()}"

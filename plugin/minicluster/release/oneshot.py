@@ -92,13 +92,13 @@ def planned(asked: Oneshot) -> tuple[str, list[str]]:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"the word {word!r} of the command is not UTF-8, and values are: put it into a file")
     runner = _runner(asked)
-    words = _value_words(asked, runner.number)
+    words = _value_words(asked, runner)
     return runner.cluster, words_of_install(asked, words, "--labels", f"{RUN_LABEL}={asked.key}")
 
 
 def resolve(asked: Oneshot) -> dict[str, Any]:
     """Return the hand-over document of the release, without a cluster. Raises ToolError, SpecError."""
-    release = helm.OfflineRelease(asked.name, "default", _value_words(asked, _runner(asked).number))
+    release = helm.OfflineRelease(asked.name, "default", _value_words(asked, _runner(asked)))
     return document(helm.template(release, helm.values_text(_base(asked))))
 
 
@@ -175,8 +175,9 @@ def _base(asked: Oneshot) -> dict[str, Any]:
     return {**tasks, **asked.values, "logging": both}
 
 
-def _value_words(asked: Oneshot, index: int) -> list[str]:
-    own = {**cluster_values(asked), **runner_values(asked, index)}
+def _value_words(asked: Oneshot, runner: Runner) -> list[str]:
+    index = runner.number
+    own = {**runner.usual, **cluster_values(asked), **runner_values(asked, index)}
     # the one option that overrides the user's --set
     idle = [f"--set-string=containers[{index}].command="] if asked.is_idle else []
     return ["--values", "-", *asked.given, *set_words(own), *idle]

@@ -2,10 +2,14 @@
 
 import json
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from minicluster import settings
+from minicluster.documents import yamlio
 from minicluster.errors import ToolError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
@@ -14,6 +18,11 @@ from minicluster.render.stream import parse, split
 
 #: What Helm says of a name that a release has, also one that another client installs at this moment
 TAKEN = re.compile("cannot re-?use a name|release: already exists")
+#: A chart without values of its own, which prints those that it gets
+BARE_CHART = {
+    "Chart.yaml": "{apiVersion: v2, name: values, version: 0.0.0}",
+    "templates/values.yaml": "{{ toJson .Values }}",
+}
 
 
 @dataclass(frozen=True)
@@ -63,27 +72,46 @@ class Runner(NamedTuple):
     number: int  #: of the container
     container: Mapping[str, Any]  #: empty where the values have none
     is_quiet: bool = False  #: whether the log is what the work prints alone
+    usual: Mapping[str, Any] = {}  #: what settings give to values that are not set, by their paths
 
 
 def find_runner(asked: ReleaseOptions, values: Mapping[str, Any]) -> Runner:
     """Return what runs Flux; ``values`` are ours, by their paths. Helm reads the user's. Raises ToolError."""
-    name, spec = _merged(asked, values)
+    spec = read_values(asked, ["--values", "-", *asked.given, *set_words(values)]) if asked.given else asked.values
     given = spec.get("containers")
     containers = [one if isinstance(one, dict) else {} for one in given] if isinstance(given, list) else []
     # where all say that they are not, the chart refuses
     index = next(iter(may_run_flux(containers)), 0)
-    logging = spec.get("logging")
-    is_quiet = isinstance(logging, dict) and bool(logging.get("quiet"))
-    return Runner(name, index, containers[index] if containers else {}, is_quiet)
+    container = containers[index] if containers else {}
+    usual = settings.values() | of_container(index, {"image": "" if container.get("image") else settings.text("image")})
+    return Runner(
+        str(spec.get("nameOverride") or asked.name),
+        index,
+        container,
+        bool(_at(spec, ["logging", "quiet"])),
+        {} if asked.chart else {path: value for path, value in usual.items() if not _at(spec, path.split("."))},
+    )
 
 
-def _merged(asked: ReleaseOptions, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the values, as far as the user's are read without Helm. Raises ToolError."""
-    if not asked.given:
-        return str(asked.values.get("nameOverride") or asked.name), asked.values
-    words = [*asked.given, *set_words(values)]
-    made = document(helm.template(helm.OfflineRelease(asked.name, "default", words)))
-    return made["metadata"]["name"], json.loads(made["spec"])
+def read_values(asked: ReleaseOptions, words: Sequence[str]) -> dict[str, Any]:
+    """Return what Helm's options for values mean; `--values -` is what is asked for. Raises ToolError."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in BARE_CHART.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        release = helm.OfflineRelease(asked.name, "default", words, chart=folder)
+        read: dict[str, Any] = yamlio.load(
+            helm.template(release, helm.values_text(asked.values) if asked.values else "")
+        )
+    return read
+
+
+def _at(values: Any, path: Sequence[str]) -> Any:
+    """Return a value; None where the user's have no such."""
+    for key in path:
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values
 
 
 def document(rendered: bytes) -> dict[str, Any]:

@@ -70,12 +70,9 @@ class FakeHelm:
 def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered: list[Sequence[str]] = []
 
-    def template(release: helm.OfflineRelease) -> bytes:
+    def template(release: helm.OfflineRelease, _: str) -> bytes:
         rendered.append(release.values)
-        spec = '{"containers": [{"name": "side"}, {"name": "main", "runFlux": true}]}'
-        group = "post-renderer-required.add--post-renderer-minicluster/v1"
-        named = "kind: MiniCluster\nmetadata: {name: mine}"
-        return f"---\nkind: Job\n---\napiVersion: {group}\n{named}\nspec: '{spec}'\n".encode()
+        return b'{"containers": [{"name": "side"}, {"name": "main", "runFlux": true}]}'
 
     monkeypatch.setattr(helm, "template", template)
     fake = FakeHelm(monkeypatch)
@@ -84,7 +81,7 @@ def test_install_gives_helm_the_exact_words_and_the_values_in_their_order(monkey
     oneshot.install(Kubernetes("", "lab"), asked, oneshot.planned(asked)[1])
     given = ("--values=f.yaml", "--set=a=b")
     size = ("--set-json=cleanup=false", "--set-json=size=2")
-    assert rendered == [[*given, *size]]
+    assert rendered == [["--values", "-", *given, *size]]
     command = r'--set-json=containers[1].command=["lmp", "a  \"b\"", "$HOME,{x}", "é"]'
     label = ("--labels", "minicluster-run=k", "--post-renderer", "minicluster")
     assert fake.calls == [("install", "mine", str(helm.CHART), "--values", "-", *given, *size, command, *label)]

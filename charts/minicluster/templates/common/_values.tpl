@@ -24,6 +24,48 @@ which a parent chart leaves this one out. The first call does it for all: it is 
 {{- define "minicluster.setDefaults" -}}
 {{- include "minicluster.fill" (list .Values (.Files.Get "files/defaults.json" | fromJson)) -}}
 {{- if ne (toString .Values.enabled) "false" }}{{ $_ := set .Values "enabled" true }}{{ end -}}
+{{- with dig "imageRegistry" "" (.Values.global | default dict) }}{{ include "minicluster.mirror" (list $ (trimSuffix "/" .)) }}{{ end -}}
+{{- end }}
+
+{{/*
+Lets all images come from `global.imageRegistry`, in place: so the record of the Job has them, too. A default image becomes
+a value. Arguments: root, registry.
+*/}}
+{{- define "minicluster.mirror" -}}
+{{- $values := (first .).Values -}}{{- $registry := last . -}}
+{{- if not (regexMatch "^[A-Za-z0-9][-A-Za-z0-9.]*(:[0-9]+)?(/[-._a-z0-9]+)*$" $registry) }}
+{{- fail (printf "global.imageRegistry is %q: name a host without https://, such as registry.example.com:5000/mirror" $registry) }}
+{{- end -}}
+{{- $view := $values.flux.container -}}
+{{- if not $view.disable }}{{ $_ := set $view "image" (include "minicluster.viewImage" (first .)) }}{{ end -}}
+{{- $holders := concat (list $view $values.flux.bursting.follow) $values.groups -}}
+{{- range $container := concat $values.containers $values.services }}
+{{- $_ := set $container "image" (include "minicluster.image" $container) }}
+{{- range append (values (.volumes | default dict)) . }}{{ $holders = append $holders . }}{{ end }}
+{{- end -}}
+{{- range append $values.groups $values }}
+{{- $spec := dig "template" "spec" dict (.pod | default dict) }}
+{{- range list "containers" "initContainers" "volumes" }}{{ range get $spec . | default list }}{{ $holders = append $holders . }}{{ end }}{{ end }}
+{{- end -}}
+{{- range $holders }}
+{{- $map := ternary .image . (kindIs "map" .image) }}{{- $key := ternary "reference" "image" (kindIs "map" .image) }}
+{{- with get $map $key }}{{ $_ := set $map $key (include "minicluster.fromRegistry" (list $registry .)) }}{{ end }}
+{{- end -}}
+{{- end }}
+
+{{/*
+An image with a registry in place of its own, which is the part before the first / that has a . or a : or is localhost.
+Docker Hub's images without a folder are in `library`. Arguments: registry, image.
+*/}}
+{{- define "minicluster.fromRegistry" -}}
+{{- $registry := first . -}}{{- $image := last . -}}
+{{- if hasPrefix (print $registry "/") $image }}{{ $image }}
+{{- else }}
+{{- $own := regexFind "^([^/]*[.:][^/]*|localhost)/" $image -}}
+{{- $path := trimPrefix $own $image -}}
+{{- $hub := and (has $own (list "" "docker.io/" "index.docker.io/")) (not (contains "/" $path)) -}}
+{{- printf "%s/%s%s" $registry (ternary "library/" "" $hub) $path -}}
+{{- end }}
 {{- end }}
 
 {{/* The constants that templates and post-renderer share (plugin/minicluster/render/constants.py), as JSON. */}}
