@@ -13,6 +13,9 @@ import pytest
 from broker_clusters import Cluster, Make
 from minicluster.lead import program
 from minicluster.pod import programs
+from minicluster.sdk import RemoteTraceback
+from minicluster.sdk.finished import finished
+from minicluster.sdk.functions import work_of
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -121,6 +124,26 @@ def test_a_job_of_the_sdk_has_an_instance_of_its_own(remote: Remote) -> None:
     end = remote.end("a")
     said = "".join(text for stream, text in end["output"] if stream == "stdout")
     assert (end["status"], said) == (3 << 8, "1\n1\n")
+
+
+def test_a_job_of_the_sdk_calls_a_function(remote: Remote) -> None:
+    pytest.importorskip("cloudpickle")
+    for key, function, arguments in (("a", pow, [2, 5]), ("b", int, ["x"])):
+        call = work_of(function, arguments)
+        remote.submit(key, *call.words, files=call.files)
+        job = finished("f1", remote.end(key))
+        if key == "a":
+            # a client that comes again has it, too
+            remote.submit(key, *call.words, files=call.files, again=True)
+            again = remote.replies(key, "end")
+            assert [one.value() for one in (job, finished("f1", again["end"]))] == [32, 32]
+    assert job.started
+    assert job.ended
+    assert job.submitted
+    assert (job.submitted <= job.started <= job.ended, bool(job.nodes), job.exit_code) == (True, True, 1)
+    with pytest.raises(ValueError, match="invalid literal for int") as caught:
+        job.value()
+    assert isinstance(caught.value.__cause__, RemoteTraceback)
 
 
 def test_the_sdk_program_cancels_and_lists_jobs_and_counts_nodes(remote: Remote) -> None:

@@ -1,6 +1,5 @@
 """MiniClusters from Python: ``from minicluster.sdk import MiniCluster``."""
 
-from minicluster.sdk.asked_nodes import NodeOptions
 from minicluster.sdk.cluster import MiniCluster
 from minicluster.sdk.exceptions import (
     ApiError,
@@ -13,6 +12,7 @@ from minicluster.sdk.exceptions import (
     JobRefused,
     NotFoundError,
     ReleaseError,
+    RemoteTraceback,
     SdkError,
     WaitTimeoutError,
 )
@@ -20,9 +20,10 @@ from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.finished import FinishedJob, Result
 from minicluster.sdk.fit import Fit
 from minicluster.sdk.forward import PortForward
+from minicluster.sdk.functions import FunctionFuture
 from minicluster.sdk.job_future import JobFuture
-from minicluster.sdk.jobs import Job, JobOptions
-from minicluster.sdk.release import CreateOptions
+from minicluster.sdk.jobs import Job, JobOptions, JobTable
+from minicluster.sdk.release import CreateOptions, NodeOptions
 from minicluster.sdk.single_run import RunOptions
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "EndedError",
     "FinishedJob",
     "Fit",
+    "FunctionFuture",
     "Job",
     "JobError",
     "JobFailed",
@@ -41,11 +43,13 @@ __all__ = [
     "JobLost",
     "JobOptions",
     "JobRefused",
+    "JobTable",
     "MiniCluster",
     "NodeOptions",
     "NotFoundError",
     "PortForward",
     "ReleaseError",
+    "RemoteTraceback",
     "Result",
     "RunOptions",
     "SdkError",

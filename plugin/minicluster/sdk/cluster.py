@@ -9,22 +9,15 @@ from minicluster.console import signals
 from minicluster.console.streams import Say, aloud
 from minicluster.kube.port import KubePort
 from minicluster.sdk import release, single_run
-from minicluster.sdk.asked_nodes import check_size
 from minicluster.sdk.exceptions import ArgumentError, translated
-from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.finished import Result
-from minicluster.sdk.fit import Fit
 from minicluster.sdk.forward import PortForward
-from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.job_queue import JobQueue
-from minicluster.sdk.jobs import Job, JobOptions, words_of
-from minicluster.sdk.lead import LeadPort, run_on_lead, with_folder
-from minicluster.sdk.log_lines import lines_of
-from minicluster.sdk.own_context import settled
-from minicluster.sdk.pictured import Pictured
-from minicluster.sdk.release import CreateOptions
+from minicluster.sdk.jobs import words_of
+from minicluster.sdk.lead import LeadPort, lines_of, run_on_lead, settled
+from minicluster.sdk.release import CreateOptions, check_size
 from minicluster.sdk.single_run import RunOptions
-from minicluster.sdk.tree import executor
+from minicluster.sdk.submitting import Submitting
 from minicluster.status.document import status_of
 from minicluster.status.lookup import Cluster, find_job
 from minicluster.waiting.wait import wait
@@ -32,7 +25,7 @@ from minicluster.waiting.wait import wait
 __all__ = ["MiniCluster"]
 
 
-class MiniCluster(Pictured):
+class MiniCluster(Submitting):
     """A MiniCluster that runs, or starts; `create` or `connect` make one.
 
     As a context manager it deletes at the end a MiniCluster that it created, but not one that it connected to. All
@@ -111,42 +104,6 @@ class MiniCluster(Pictured):
         asked = single_run.asked_for(words, values, timeout, options)
         with translated():
             return single_run.run(settled(context, namespace), *asked, aloud(progress))
-
-    def submit(self, command: str | Sequence[str], **options: Unpack[JobOptions]) -> JobFuture:
-        """Submit a job, and return its future. ``options``: see JobOptions.
-
-        ``command`` is a list of words, or a text that is split as a shell would (`shlex`); no shell runs it. With
-        ``upload`` it returns when the nodes have the folder.
-
-        Raises ArgumentError, ClosedError. The future raises JobFailed, JobRefused, JobLost; EndedError when the
-        MiniCluster ends first; ApiError when it can't be reached for minutes.
-        """
-        return self._queue.submit(words_of(command), with_folder(self._kube, self.name, options))
-
-    def would_fit(self, **options: Unpack[JobOptions]) -> Fit:
-        """Return whether a job with these ``options`` of `submit` would run, and when. Raises ArgumentError."""
-        from minicluster.sdk.fit import would_fit  # noqa: PLC0415 - few programs need it
-
-        with translated():
-            return would_fit(self._kube, self.name, options)
-
-    def executor(self, tree: int | tuple[int, int] = 0, **options: Unpack[JobOptions]) -> CommandExecutor:
-        """Return an executor of commands with these ``options`` of `submit`.
-
-        ``tree``: spread over as many instances of Flux, of a node each; (COUNT, NODES) are of more.
-        """
-        return executor(self.submit, tree, with_folder(self._kube, self.name, options), (self._kube, self.name))
-
-    def jobs(self, *, ended: bool = False, timeout: float | None = 60) -> list[Job]:
-        """Return the jobs, the oldest first; with ``ended`` also 90,000. Raises WaitTimeoutError, EndedError."""
-        return self._queue.jobs(ended=ended, timeout=timeout)
-
-    def job(self, name: str) -> JobFuture:
-        """Return the future of a job by its id, whoever has submitted it: after a restart of a notebook, for example.
-
-        The future raises what that of `submit` does, and JobLost if nothing is known of the job.
-        """
-        return self._queue.job(name)
 
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
         """Wait for the lead, and run a flux command there to its end. A failure is no error: see its exit code.

@@ -11,7 +11,7 @@
         ├── EndedError         the MiniCluster has ended
         ├── ClosedError        it was closed, or its executor was (also a RuntimeError)
         ├── WaitTimeoutError   it took too long (also a TimeoutError)
-        └── JobError
+        └── JobError           it has no result
             ├── JobFailed      the job failed: exit code and output
             ├── JobRefused     Flux doesn't take the job
             └── JobLost        the job is not known any more
@@ -97,6 +97,13 @@ class JobFailed(JobError):  # noqa: N818 - what happened
     def usage(self) -> Mapping[str, Any] | None:
         """What the job used, as of a `FinishedJob`."""
         return self.job.usage
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - a cause
+    """The cause of what a function raised: the traceback of the node."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
 
 
 class JobRefused(JobError):  # noqa: N818 - what happened

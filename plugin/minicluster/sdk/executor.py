@@ -1,24 +1,28 @@
-"""A `concurrent.futures.Executor` whose tasks are commands."""
+"""A `concurrent.futures.Executor` whose tasks are jobs: commands, and Python functions."""
 
 import concurrent.futures
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import Any, Unpack
+from typing import Any
 
 from minicluster.console import signals
-from minicluster.sdk.exceptions import ClosedError
-from minicluster.sdk.finished import FinishedJob
+from minicluster.sdk.exceptions import ArgumentError, ClosedError
+from minicluster.sdk.functions import Call, batches, in_batches, work_of
 from minicluster.sdk.job_future import JobFuture
-from minicluster.sdk.jobs import JobOptions, words_of
+from minicluster.sdk.jobs import JobOptions
 
 
 class CommandExecutor(Executor):
-    """Runs commands as jobs, not Python callables: the image may have no Python.
+    """Runs commands and Python functions as jobs.
 
     ``map(command, arguments, …)`` appends one argument of each list to the command, as `Executor.map` does for a
-    function, and gives the finished jobs in that order.
+    function, and gives the finished jobs, or what the function returned, in that order. ``functools.partial`` gives a
+    function what is the same each time. dask takes it by ``dask.config.set(pool=executor)``, joblib by `joblib`.
     """
+
+    #: That dask asks for. Flux has the queue, so no job waits here for a free node
+    _max_workers = 1000
 
     def __init__(self, submit: Callable[..., JobFuture], options: JobOptions) -> None:
         self._submit, self._options = submit, options
@@ -32,31 +36,48 @@ class CommandExecutor(Executor):
         self._lock = threading.Lock()
 
     def submit(  # type: ignore[override]  # a command in place of a callable
-        self, command: str | Sequence[str], /, *arguments: object, **options: Unpack[JobOptions]
+        self, command: str | Sequence[str] | Callable[..., Any], /, *arguments: object, **options: Any
     ) -> JobFuture:
         """Submit a command with arguments; options are those of `MiniCluster.submit`, and override the executor's.
 
-        Raises ArgumentError, ClosedError after `shutdown`.
+        Those of a function are its own keyword arguments. Raises ArgumentError, ClosedError after `shutdown`.
         """
-        words = words_of(command, arguments)
+        work = work_of(command, arguments, options)
+        own = {} if isinstance(work, Call) else options
         with self._lock:
             if self._is_closed:
-                raise ClosedError(f"{words[0]} can't be submitted: the executor was shut down, make another")
-            future = self._submit(words, **{**self._options, **options})
+                raise ClosedError(f"{work[0]} can't be submitted: the executor was shut down, make another")
+            future = self._submit(work, **{**self._options, **own})
             self._futures.add(future)
         future.add_done_callback(lambda _: self._futures.discard(future))
         return future
 
     def map(  # type: ignore[override]  # a command in place of a callable
-        self, command: str | Sequence[str], /, *arguments: Iterable[object], **limits: Any
-    ) -> Iterator[FinishedJob]:
+        self,
+        command: str | Sequence[str] | Callable[..., Any],
+        /,
+        *arguments: Iterable[object],
+        chunksize: int = 1,
+        **limits: Any,
+    ) -> Iterator[Any]:
         """Submit a job for each argument, or each tuple of arguments from several lists; yield them in that order.
 
-        ``limits`` are those of `Executor.map`, such as ``timeout``. Raises what the futures raise; then, or when it is
-        closed, jobs that have not been yielded are cancelled, even running ones: submit each where they shall go on.
+        ``chunksize``: so many calls of a function are one job. ``limits`` are those of `Executor.map`, such as
+        ``timeout``. Raises what the futures raise; then, or when it is closed, jobs that have not been yielded are
+        cancelled, even running ones: submit each where they shall go on.
         """
-        jobs: Iterator[FinishedJob] = super().map(command, *arguments, **limits)  # type: ignore[arg-type]
-        return jobs
+        if chunksize < 1 or (chunksize > 1 and not callable(command)):
+            raise ArgumentError(f"chunksize={chunksize!r}: give 1 or more, and 1 for a command")
+        if chunksize > 1 and callable(command):
+            calls = batches(zip(*arguments, strict=False), chunksize)
+            return _each(super().map(in_batches(command), calls, **limits))
+        return super().map(command, *arguments, **limits)  # type: ignore[arg-type]
+
+    def joblib(self) -> Any:
+        """Return a backend for ``joblib.parallel_config(backend=…)``; batches of joblib are jobs. It needs joblib."""
+        from minicluster.sdk.joblib_backend import FluxBackend  # noqa: PLC0415 - it needs joblib
+
+        return FluxBackend(self)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more jobs; wait for those submitted. With ``cancel_futures`` cancel them first, even running ones.
@@ -71,3 +92,8 @@ class CommandExecutor(Executor):
                 future.cancel()
         if wait:
             concurrent.futures.wait(futures)
+
+
+def _each(results: Iterator[list[Any]]) -> Iterator[Any]:
+    for part in results:
+        yield from part

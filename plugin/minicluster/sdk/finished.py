@@ -1,7 +1,8 @@
 """How a job of the SDK ended."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from minicluster.cluster import states
@@ -18,6 +19,11 @@ class FinishedJob:
     #: What it used, by ``nodes`` and in ``total``: ``cpu_seconds``, ``cores``, and in bytes ``memory_peak``,
     #: ``memory_limit``, ``read`` and ``written``; None for what is unknown
     usage: Mapping[str, Any] | None = None
+    nodes: str = ""  #: a hostlist, "" if it never had any
+    submitted: float | None = None  #: seconds since 1970; None for what is unknown
+    started: float | None = None  #: the same
+    ended: float | None = None  #: the same
+    returned: str = field(default="", repr=False)  #: what a function returned, for `value`
 
     @property
     def output(self) -> str:
@@ -33,6 +39,29 @@ class FinishedJob:
     def stderr(self) -> str:
         """Its standard error, with the messages of Flux's shell."""
         return "".join(text for stream, text in self.pieces if stream == "stderr")
+
+    @property
+    def runtime(self) -> float | None:
+        """The seconds that it ran; None if that is unknown."""
+        return self.ended - self.started if self.ended and self.started else None
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from minicluster.sdk.pictured import as_html  # noqa: PLC0415 - it imports this module
+
+        seconds = None if self.runtime is None else round(self.runtime, 1)
+        rows = {"job": self.id, "exit code": self.exit_code, "why": self.reason, "nodes": self.nodes}
+        return as_html({**rows, "started": _when(self.started), "ended": _when(self.ended), "seconds": seconds})
+
+    def value(self) -> Any:
+        """Return what the job's function returned, or raise what it raised: of ``cluster.job(ID)``, for example."""
+        from minicluster.sdk.functions import value_of  # noqa: PLC0415 - it imports this module
+
+        return value_of(self)
+
+
+def _when(seconds: float | None) -> str:
+    return "" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
 
 
 def code_of(status: int) -> int:
@@ -52,7 +81,10 @@ def finished(name: str, end: Mapping[str, Any]) -> FinishedJob:
     else:
         reason = states.of_job_end(code, "", "") if code else ""
     pieces = tuple((stream, text) for stream, text in end["output"])
-    return FinishedJob(name, code, pieces, reason, end["usage"])
+    submitted, started, ended, *_ = (at or None for at in end.get("times", (None, None, None)))
+    returned = end.get("returned") or ""
+    usage, nodes = end["usage"], end.get("nodes", "")
+    return FinishedJob(name, code, pieces, reason, usage, nodes, submitted, started, ended, returned)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from concurrent.futures._base import PENDING
 from typing import Any
 
-from minicluster.sdk.exceptions import ArgumentError, ClosedError, JobFailed, JobLost, SdkError
+from minicluster.sdk.exceptions import ArgumentError, ClosedError, JobFailed, JobLost, SdkError, WaitTimeoutError
 from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.future_output import OUTPUT_STREAMS, OutputGone, Piece, Stream, cut
 from minicluster.sdk.pictured import as_html
@@ -120,13 +120,48 @@ class JobFuture(Future[FinishedJob]):
         self._cancel_job()
         return True
 
+    def result(self, timeout: float | None = None) -> Any:
+        """Return the result. Raises WaitTimeoutError, which is a TimeoutError, and the job's error."""
+        try:
+            return super().result(timeout)
+        except TimeoutError:
+            raise self._late(timeout) from None
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return the job's error, None for none. Raises WaitTimeoutError."""
+        try:
+            return super().exception(timeout)
+        except TimeoutError:
+            raise self._late(timeout) from None
+
+    def _late(self, timeout: float | None) -> BaseException:
+        """Return what a wait raises that took too long: the job's own error if that is what came."""
+        if self.done() and not self.cancelled() and (error := super().exception(0)):
+            return error
+        why = f": it waits: {self.waits}" if self.waits else ": it runs" if self.running() else ""
+        return WaitTimeoutError(f"{self._named} has not ended within {timeout:g} s{why}")
+
+    @property
+    def _named(self) -> str:
+        return f"job {self._id}" if self._id else "this job"
+
+    @property
+    def state(self) -> str:
+        """How far it is: pending, running, completed, failed or canceled."""
+        if self.cancelled():
+            return "canceled"
+        if self.done():
+            return "failed" if self.exception(0) else "completed"
+        return "running" if self.running() else "pending"
+
+    def __repr__(self) -> str:
+        why = f": {self.waits}" if self.waits else ""
+        return f"<{type(self).__name__} {self._named} {self.state}{why}>"
+
     def _repr_html_(self) -> str:
         """Return what a notebook shows; it waits for nothing."""
-        error = self.exception(0) if self.done() and not self.cancelled() else None
-        state = "canceled" if self.cancelled() else "running" if self.running() else "pending"
-        if self.done() and not self.cancelled():
-            state = str(error) if error else "completed"
-        return as_html({"job": self.id, "state": state, "why": self.waits})
+        state = self.state
+        return as_html({"job": self.id, "state": self.exception(0) if state == "failed" else state, "why": self.waits})
 
     def accept(self, name: str) -> None:
         """Note the id."""
@@ -146,10 +181,13 @@ class JobFuture(Future[FinishedJob]):
         with self._cancelling:
             if self.done():
                 return
-            if job.reason:
-                self.set_exception(JobFailed(job))
-            else:
-                self.set_result(job)
+            self._settle(job)
+
+    def _settle(self, job: FinishedJob) -> None:
+        if job.reason:
+            self.set_exception(JobFailed(job))
+        else:
+            self.set_result(job)
 
     def fail(self, error: SdkError) -> None:
         """Set an error."""
@@ -167,5 +205,6 @@ class JobFuture(Future[FinishedJob]):
         # a thread that is gone may have held its locks
         super().__init__()
         self._make_locks()
-        named = f"job {self._id}" if self._id else "this job"
-        self.set_exception(ClosedError(f"{named} was submitted before the fork: its parent process has the result"))
+        self.set_exception(
+            ClosedError(f"{self._named} was submitted before the fork: its parent process has the result")
+        )

@@ -7,10 +7,11 @@ from functools import partial
 
 from minicluster.kube.port import Channel, KubePort
 from minicluster.lead import ask
-from minicluster.sdk.exceptions import WaitTimeoutError
+from minicluster.sdk.exceptions import ArgumentError, WaitTimeoutError
+from minicluster.sdk.functions import Call, FunctionFuture
 from minicluster.sdk.future_output import OutputRequest, Piece
 from minicluster.sdk.job_future import JobFuture
-from minicluster.sdk.jobs import Job, JobOptions, job_of
+from minicluster.sdk.jobs import JobOptions, JobTable, job_of
 from minicluster.sdk.lead import wait_for_lead
 from minicluster.sdk.requests import Attachment, Question, Submission, jobs_of
 from minicluster.sdk.session import Session
@@ -26,9 +27,14 @@ class JobQueue:
         # who forgets to close it, and has no open job, leaves no connection
         weakref.finalize(self, self._session.close, "nobody uses it").atexit = False
 
-    def submit(self, words: list[str], options: JobOptions) -> JobFuture:
-        """Submit a command's words as a job, and return its future. Raises ArgumentError, ClosedError."""
-        job = job_of(words, options)
+    def submit(self, work: list[str] | Call, options: JobOptions) -> JobFuture:
+        """Submit a command's words, or a call, as a job; return its future. Raises ArgumentError, ClosedError."""
+        if isinstance(work, Call):
+            if options.get("instance"):
+                raise ArgumentError(f"instance=True is for commands: {work.name} has one Python, so leave it out")
+            called = {**job_of(work.words, {"name": work.name, **options}), "files": work.files}
+            return self._followed(lambda future: Submission(called, future), FunctionFuture)
+        job = job_of(work, options)
         return self._followed(lambda future: Submission(job, future))
 
     def job(self, name: str) -> JobFuture:
@@ -38,13 +44,13 @@ class JobQueue:
         futures = (one.future for one in known if _one_form(one.name) == name)
         return next(futures, None) or self._followed(lambda future: Attachment(name, future))
 
-    def _followed(self, request: Callable[[JobFuture], Submission]) -> JobFuture:
+    def _followed(self, request: Callable[[JobFuture], Submission], kind: type[JobFuture] = JobFuture) -> JobFuture:
         """Return a new future, for which a request is sent."""
 
         def cancel() -> None:
             self._session.say(submission, submission.cancellation())
 
-        submission = request(JobFuture(cancel, self._output))
+        submission = request(kind(cancel, self._output))
         self._session.send(submission)
         return submission.future
 
@@ -60,7 +66,7 @@ class JobQueue:
         finally:
             self._session.say(output, output.stop(), is_last=True)
 
-    def jobs(self, *, ended: bool, timeout: float | None) -> list[Job]:
+    def jobs(self, *, ended: bool, timeout: float | None) -> JobTable:
         """Return the jobs, the oldest first. Raises WaitTimeoutError, and what the session fails with."""
         question = Question("list", ended)
         self._session.send(question)

@@ -1,5 +1,6 @@
 """Jobs of the SDK: their options, and their state in the queue."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,11 @@ from typing import Any, TypedDict
 
 from minicluster.cluster.states import of_job
 from minicluster.sdk.exceptions import ArgumentError
-from minicluster.sdk.pictured import as_html
+from minicluster.sdk.pictured import as_html, table_html
+
+#: A duration as Flux writes it (RFC 23)
+LIMIT_TEXT = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,19 @@ class Job:
         return as_html({**rows, "exit code": self.exit_code, "seconds": round(self.runtime, 1) or None})
 
 
+class JobTable(list[Job]):
+    """A list of jobs that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows; the newest jobs are the last."""
+        head = ("job", "name", "state", "nodes", "tasks", "seconds", "exit code", "why")
+        rows = [
+            (job.id, job.name, job.status, job.nodes, job.tasks, round(job.runtime, 1), job.exit_code, job.waits)
+            for job in self
+        ]
+        return table_html(head, rows)
+
+
 class JobOptions(TypedDict, total=False):
     """The options of `MiniCluster.submit`: none has to be given."""
 
@@ -49,7 +67,9 @@ class JobOptions(TypedDict, total=False):
     working_dir: str  #: by default that of the lead's container
     upload: str  #: a folder of this machine, which all nodes get first; the job runs in it
     packages: str  #: a requirements.txt or uv.lock there, whose Python packages the job has
-    time_limit: float  #: seconds; none by default
+    time_limit: (
+        float | str
+    )  #: seconds, or a text with its unit: ``"90s"``, ``"15m"``, ``"1.5h"``, ``"2d"``; none by default
     name: str  #: by default the command's
     attributes: Mapping[str, Any]  #: of the jobspec, by their paths: ``{"system.shell.options.verbose": 1}``
 
@@ -58,8 +78,8 @@ def words_of(command: str | Sequence[str], more: Sequence[object] = ()) -> list[
     """Return the words of a command. Raises ArgumentError."""
     if callable(command):
         raise ArgumentError(
-            f"{command!r} is a Python callable, and a job runs a command: put it into a file of the image or of a "
-            "volume, and submit the command that runs the file"
+            f"{command!r} is a Python callable, and `run` takes a command: submit, map and executor of a MiniCluster "
+            "take functions"
         )
     try:
         words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
@@ -81,6 +101,8 @@ def job_of(words: list[str], options: JobOptions) -> dict[str, Any]:
             f"{unknown[0]} is not an option of a job: give one of {', '.join(JobOptions.__annotations__)}"
         )
     _check(options)
+    if options.get("time_limit") is not None:
+        given["time_limit"] = _seconds(options["time_limit"])
     environment = {name: str(value) for name, value in (options.get("environment") or {}).items()}
     attributes = dict(options.get("attributes") or {})
     if name := given.pop("name", ""):
@@ -94,10 +116,20 @@ def _check(options: JobOptions) -> None:
         value = options.get(name)
         if value is not None and (not isinstance(value, int) or value < least):
             raise ArgumentError(f"{name}={value!r}: give a whole number, {least} or more")
-    nodes, tasks, seconds = options.get("nodes"), options.get("tasks"), options.get("time_limit")
+    nodes, tasks = options.get("nodes"), options.get("tasks")
     if nodes and tasks and nodes > tasks:
         raise ArgumentError(f"nodes={nodes} for tasks={tasks}: each node needs a task; leave tasks out or raise it")
     if options.get("exclusive") and not nodes:
         raise ArgumentError("exclusive=True without nodes: say how many nodes")
-    if seconds is not None and not seconds > 0:
-        raise ArgumentError(f"time_limit={seconds!r}: give seconds, more than 0; without it there is no limit")
+
+
+def _seconds(limit: object) -> float:
+    """Return a limit of time in seconds. Raises ArgumentError."""
+    if isinstance(limit, str) and (match := LIMIT_TEXT.fullmatch(limit)):
+        limit = float(match[1]) * UNIT_SECONDS[match[2] or "s"]
+    if not isinstance(limit, int | float) or not limit > 0:
+        raise ArgumentError(
+            f"time_limit={limit!r}: give seconds, more than 0, or a text such as '15m' or '2h'; without it there is no "
+            "limit"
+        )
+    return limit

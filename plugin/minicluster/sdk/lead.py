@@ -1,25 +1,26 @@
-"""The lead as the SDK uses it: waited for, with a line in the log; connections to its ports; flux commands there."""
+"""The lead as the SDK uses it: waited for, with a line in the log; its ports and logs; flux commands there."""
 
 import logging
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from minicluster import settings
 from minicluster.cluster.lead import Lead
-from minicluster.errors import AwayError, DeadlineError, EndError
+from minicluster.console import lines
+from minicluster.errors import AwayError, DeadlineError, EndError, ToolError
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Forward, KubePort, PodConnection
 from minicluster.lead.ask import read
-from minicluster.sdk.exceptions import ArgumentError, translated
+from minicluster.sdk.exceptions import ApiError, ArgumentError, translated
 from minicluster.sdk.finished import Result
 from minicluster.sdk.jobs import JobOptions
 from minicluster.status.lookup import Cluster
 from minicluster.status.reporter import ended
+from minicluster.waiting.loglines import LogPart
 from minicluster.waiting.wait import is_ready, look_for
-
-if TYPE_CHECKING:
-    from minicluster.kube.kubectl import Kubernetes
 
 #: Seconds in which there must be a lead
 LEAD_SECONDS = 60.0
@@ -123,3 +124,31 @@ def with_folder(kube: KubePort, name: str, options: JobOptions) -> JobOptions:
         brought = upload.bring(cast("Kubernetes", kube), wait_for_lead(kube, name), LOG.info)
     environment = {**brought.environment, **(options.get("environment") or {})}
     return {**options, "upload": "", "packages": "", "working_dir": brought.path, "environment": environment}
+
+
+def settled(context: str, namespace: str) -> Kubernetes:
+    """Return the place that is meant now; an empty name is that of the settings, the kubeconfig or the pod.
+
+    Raises ApiError without kubectl; KubernetesError without a context.
+    """
+    try:
+        # Ctrl-C in a terminal or a notebook is for the program: it may go on
+        where = Kubernetes(context or settings.text("context"), namespace or settings.text("namespace"), is_apart=True)
+        return where.settled()
+    except ToolError as error:
+        raise ApiError(str(error)) from None
+
+
+def lines_of(parts: Iterable[LogPart]) -> Iterator[str]:
+    """Yield the lines of a log without their ends; what the kubelet adds is logged as a warning."""
+    cutter = lines.Cutter()
+    for part in parts:
+        if part.is_note:
+            LOG.warning("the kubelet says of a log: %s", _text(part.text))
+        else:
+            yield from map(_text, cutter.take(part.text))
+    yield from map(_text, cutter.end())
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\n").decode(errors="replace")

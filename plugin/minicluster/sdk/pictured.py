@@ -21,6 +21,17 @@ def as_html(rows: Mapping[str, object]) -> str:
     return f"<table>{''.join(cells)}</table>"
 
 
+def table_html(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table of texts with a row of names, each text data."""
+
+    def row(tag: str, cells: Sequence[object]) -> str:
+        texts = ("" if cell is None else html.escape(str(cell)) for cell in cells)
+        begin = f"<{tag} style='text-align:left'>"
+        return f"<tr>{''.join(f'{begin}{text}</{tag}>' for text in texts)}</tr>"
+
+    return f"<table>{row('th', head)}{''.join(row('td', cells) for cells in rows)}</table>"
+
+
 class Pictured:
     """A MiniCluster that a notebook shows, and that has a live page."""
 

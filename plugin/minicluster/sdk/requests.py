@@ -10,7 +10,7 @@ from minicluster.kube.outage import Age
 from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
 from minicluster.sdk.finished import finished
 from minicluster.sdk.job_future import JobFuture
-from minicluster.sdk.jobs import Job
+from minicluster.sdk.jobs import Job, JobTable
 
 Message = dict[str, Any]
 
@@ -91,6 +91,7 @@ class Submission:
         self.key = uuid.uuid4().hex
         self.future = future
         self._job, self.name = job, ""
+        self._what = job["attributes"]["system.job.name"] if "files" in job else job["command"]
         self._sent: Age | None = None
         self._is_dropped = False
 
@@ -141,7 +142,7 @@ class Submission:
         elif "lost" in reply:
             return self._lose()
         else:
-            self.fail(JobRefused(f"Flux doesn't take the job {self._job['command']}: {reply['error']}"))
+            self.fail(JobRefused(f"Flux doesn't take the job {self._what}: {reply['error']}"))
         return None
 
     def _lose(self) -> list[Message] | None:
@@ -149,7 +150,7 @@ class Submission:
         if self._job["attributes"].get(REQUEUE_ATTRIBUTE) == 1 and not self.future.cancelled():
             self.name = ""
             return [message] if (message := self.message()) else None
-        name = f"job {self.name}" if self.name else f"the job {self._job['command']}"
+        name = f"job {self.name}" if self.name else f"the job {self._what}"
         known = "while it ran" if self.future.running() else "so it may have run"
         self.fail(JobLost(f"{name} is lost: its lead was lost with the queue, {known}: {LOST_WAY_OUT}"))
         return None
@@ -182,6 +183,6 @@ class Attachment(Submission):
 LOST_WAY_OUT = "look before you submit it again; state.capacity keeps the queue"
 
 
-def jobs_of(answer: Sequence[Mapping[str, Any]]) -> list[Job]:
+def jobs_of(answer: Sequence[Mapping[str, Any]]) -> JobTable:
     """Return the jobs of an answer, the oldest first."""
-    return sorted((Job(**job) for job in answer), key=lambda job: job.submitted)
+    return JobTable(sorted((Job(**job) for job in answer), key=lambda job: job.submitted))

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minicluster.console.streams import Say
-from minicluster.sdk.asked_nodes import NodeOptions, refuse_unknown
 from minicluster.sdk.exceptions import ArgumentError, JobFailed, ReleaseError, WaitTimeoutError, translated
 from minicluster.sdk.finished import Result
 from minicluster.sdk.job_future import JobFuture
-from minicluster.sdk.release import check_post_renderer
+from minicluster.sdk.release import NodeOptions, check_post_renderer, refuse_unknown
 
 if TYPE_CHECKING:
     from minicluster.exec.upload import Upload

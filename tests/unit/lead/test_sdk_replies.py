@@ -49,6 +49,9 @@ class Future:
 
     get_event = get
 
+    def get_flux(self) -> "Handle":
+        return self.sent["handle"]
+
     def reset(self) -> None:
         self.resets += 1
 
@@ -74,9 +77,9 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
 
     outputs: dict[int, Future] = {}
 
-    def watch(_handle: Any, job: int, eventlog: str) -> Future:
+    def watch(handle: Any, job: int, eventlog: str) -> Future:
         assert eventlog == "guest.output"
-        return outputs.setdefault(job, Future())
+        return outputs.setdefault(job, Future(handle=handle))
 
     fake = {
         "flux": ModuleType("flux"),
@@ -135,6 +138,9 @@ def test_signs_of_life_come_while_flux_keeps_the_program_waiting(programs: Simpl
     assert json.loads(os.read(pipe, 16)) == {"alive": True}
 
 
+TIMES = ["t_submit", "t_run", "t_cleanup", "t_inactive"]
+
+
 class Said(list[dict[str, Any]]):
     """The replies."""
 
@@ -170,13 +176,13 @@ def test_events_that_come_before_the_id_of_their_job_count(programs: SimpleNames
     come(7, event("finish", status=256))
     come(7, event("exception", severity=1, type="note"), event("exception", severity=0, type="exec", note="why"))
     come(7, event("clean"))
-    assert handle.asked[1].sent["payload"] == {"id": 7, "attrs": ["ranks", "nodelist", "annotations"]}
-    handle.asked[1].come({"job": {"annotations": {"user": {}}}})
+    assert handle.asked[1].sent["payload"] == {"id": 7, "attrs": ["ranks", "nodelist", "annotations", *TIMES]}
+    handle.asked[1].come({"job": {"annotations": {"user": {}}, "nodelist": "mini-0", "t_submit": 1.0, "t_run": 2.0}})
     output = programs.outputs[7]
     output.come(SimpleNamespace(name="data", context={"stream": "stdout", "data": "text"}))
     output.come(None)
     end = {"status": 256, "exception": {"type": "exec", "note": "why"}, "output": [("stdout", "text")]}
-    end["usage"] = None
+    end |= {"usage": None, "nodes": "mini-0", "times": [1.0, 2.0, None, None]}
     assert said == [{"key": "a", "id": "f7"}, {"key": "a", "started": True}, {"key": "a", "end": end}]
     assert (journal.jobs, journal.early, stream.resets) == ({}, {}, 5)
 
@@ -231,7 +237,8 @@ def test_the_events_of_a_job_from_before_are_read_again_until_it_has_ended(
         return "".join(f"{json.dumps(each)}\n" for each in events)
 
     for key, lookup in zip("abc", asked, strict=True):
-        spec = json.dumps({"attributes": {"user": {"minicluster-sdk": key}}})
+        files = {"files": {"call_function.py": {}}} if key == "a" else {}
+        spec = json.dumps({"attributes": {"user": {"minicluster-sdk": key}, "system": files}})
         lookup.come({"jobspec": spec, "eventlog": log(event("submit"), event("start"))})
     looks: list[int] = []
     for _ in range(8):
@@ -246,9 +253,22 @@ def test_the_events_of_a_job_from_before_are_read_again_until_it_has_ended(
     third.come(FileNotFoundError())
     handle.asked[13].come({"job": {}})
     programs.outputs[7].come(None)
+    # what its function returned
+    handle.asked[14].come({"guest.minicluster.result": "x"})
     journal.look()
     assert said[6:] == [
-        {"key": "a", "end": {"status": 0, "exception": None, "output": [], "usage": None}},
+        {
+            "key": "a",
+            "end": {
+                "status": 0,
+                "exception": None,
+                "output": [],
+                "usage": None,
+                "nodes": "",
+                "times": [None] * 4,
+                "returned": "x",
+            },
+        },
         {"key": "c", "lost": True},
     ]
     assert [*journal.jobs] == [8]

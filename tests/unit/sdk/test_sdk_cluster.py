@@ -23,7 +23,7 @@ from minicluster.sdk import (
     exceptions,
 )
 from minicluster.sdk import forward as forward_module
-from minicluster.sdk.log_lines import lines_of
+from minicluster.sdk.lead import lines_of
 from minicluster.status.lookup import Cluster
 from minicluster.waiting import logs
 from status_samples import RUNNING, job, pod

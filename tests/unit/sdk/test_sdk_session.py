@@ -485,8 +485,8 @@ def test_an_executor_that_is_shut_down_cancels_its_jobs(client):
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [
-        (print, {}, "<built-in function print> is a Python callable, and a job runs a command: put it into a file of "
-         "the image or of a volume, and submit the command that runs the file"),
+        (print, {}, "<built-in function print> is a Python callable, and `run` takes a command: submit, map and "
+         "executor of a MiniCluster take functions"),
         ("echo 'a", {}, "\"echo 'a\" is not a command: No closing quotation; a list needs no quotes"),
         ("", {}, "'' is not a command: give at least one word"),
         (7, {}, "7 is not a command: give a text, or a list of words"),
@@ -495,7 +495,10 @@ def test_an_executor_that_is_shut_down_cancels_its_jobs(client):
         ("a", {"gpus_per_task": -1}, "gpus_per_task=-1: give a whole number, 0 or more"),
         ("a", {"nodes": 3, "tasks": 2}, "nodes=3 for tasks=2: each node needs a task; leave tasks out or raise it"),
         ("a", {"exclusive": True}, "exclusive=True without nodes: say how many nodes"),
-        ("a", {"time_limit": 0}, "time_limit=0: give seconds, more than 0; without it there is no limit"),
+        ("a", {"time_limit": 0}, "time_limit=0: give seconds, more than 0, or a text such as '15m' or '2h'; without it "
+         "there is no limit"),
+        ("a", {"time_limit": "1 hour"}, "time_limit='1 hour': give seconds, more than 0, or a text such as '15m' or "
+         "'2h'; without it there is no limit"),
         ("a", {"node": 2}, "node is not an option of a job: give one of nodes, tasks, cores_per_task, gpus_per_task, "
          "exclusive, instance, environment, working_dir, upload, packages, time_limit, name, attributes"),
     ],

@@ -28,6 +28,8 @@ def jobspec(job: dict[str, Any], key: str) -> Any:
         exclusive=job.get("exclusive", False) or bool(nodes and not tasks),
     )
     spec.environment = {**os.environ, **job.get("environment", {})}
+    if files := job.get("files"):
+        spec.setattr("system.files", {path: _file(text) for path, text in files.items()})
     spec.cwd = job.get("working_dir") or os.getcwd()  # noqa: PTH109 - a text
     if job.get("instance"):
         spec = JobspecV1(**instance(spec.jobspec, nodes or 1))
@@ -36,6 +38,17 @@ def jobspec(job: dict[str, Any], key: str) -> Any:
         spec.setattr(name, value)
     spec.setattr(f"user.{KEY_ATTRIBUTE}", key)
     return spec
+
+
+def _file(text: str) -> dict[str, Any]:
+    """Return a file of a job (RFC 37)."""
+    return {"mode": 0o100600, "encoding": "base64", "data": text}
+
+
+def calls_function(spec: dict[str, Any]) -> bool:
+    """Return whether a job calls a function of its client (call_function.py)."""
+    files = spec.get("attributes", {}).get("system", {}).get("files") or {}
+    return "call_function.py" in files
 
 
 def marked(spec: dict[str, Any]) -> Any:

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
 from copies import copies_after
-from described import marked
+from described import calls_function, marked
 from flux import constants
 from flux.job import JobID, event_watch_async
-from job_record import USAGE_ATTRIBUTES, usage
+from job_record import TIMES, USAGE_ATTRIBUTES, usage
 from output_events import KEPT_BYTES, Event, Tail, events
 from recorded import GONE, Recorded
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: How the key of a request begins that is for a job of any client
 ANY_JOB = "any-"
+#: Where the job of a function has its result (call_function.py)
+RESULT_KEY = "guest.minicluster.result"
 #: Events of a job that tell how it goes
 TOLD = ("alloc", "start", "finish", "exception", "clean")
 #: What a note says of a job that was cancelled and goes on as another one (requeue.py, recovery.py)
@@ -40,8 +42,8 @@ AGAIN_SECONDS = 1.0
 class Followed:
     """One job."""
 
-    def __init__(self, key: str, job: int, reply: Replies) -> None:
-        self.key, self.job, self.reply = key, job, reply
+    def __init__(self, key: str, job: int, reply: Replies, calls: bool) -> None:
+        self.key, self.job, self.reply, self.calls = key, job, reply, calls
         self.end: dict[str, Any] = {"status": None, "exception": None, "output": [], "usage": None}
         self.waits: str | None = ""  # the reason that the client knows; None once it no longer waits
         self.has_started = False
@@ -64,8 +66,7 @@ class Followed:
 
     def copy(self) -> str:
         """Return the job that runs this one again as its note says, "" if it names none."""
-        match = GOES_ON_AS.search(self.note)
-        return match[1] if match else ""
+        return match[1] if (match := GOES_ON_AS.search(self.note)) else ""
 
     def has_lost_node(self) -> bool:
         """Say whether it ended so that the lead may put it back."""
@@ -88,12 +89,22 @@ class Followed:
             event = None  # a job that never ran has no output
             if self.end["status"] is not None:
                 self.end["output"].append(("stderr", GONE))
-        if event is None:
-            left = [("stderr", DROPPED.format(self.tail.dropped))] if self.tail.dropped else []
-            self.end["output"] = left + self.tail.pieces() + self.end["output"]
-            self.reply(key=self.key, end=self.end)
-        else:
+        if event is not None:
             self.tail.take(event.name, event.context)
+            return
+        left = [("stderr", DROPPED.format(self.tail.dropped))] if self.tail.dropped else []
+        self.end["output"] = left + self.tail.pieces() + self.end["output"]
+        if self.calls:
+            asked = future.get_flux().rpc("job-info.lookup", {"id": self.job, "keys": [RESULT_KEY], "flags": 0})
+            asked.then(self.take_result)
+        else:
+            self.reply(key=self.key, end=self.end)
+
+    def take_result(self, future: Any) -> None:
+        """Take what a function returned, if it came to that; reply with the job's end."""
+        with suppress(OSError):
+            self.end["returned"] = future.get()[RESULT_KEY]
+        self.reply(key=self.key, end=self.end)
 
 
 class Journal:
@@ -102,6 +113,7 @@ class Journal:
     def __init__(self, handle: Any, reply: Replies) -> None:
         self.handle, self.reply, self.recorded = handle, reply, Recorded(reply)
         self.jobs: dict[int, Followed] = {}
+        self.calls: set[str] = set()  #: the keys of jobs that call functions
         #: Of jobs that nobody follows yet, whose id or past is asked for: the events that came meanwhile
         self.early: dict[int, list[Event]] = {}
         self.asked = 0
@@ -127,7 +139,7 @@ class Journal:
 
     def follow(self, key: str, job: int, past: list[Event]) -> None:
         """Follow a job, whose answer was expected, from its past on."""
-        followed = Followed(key, job, self.reply)
+        followed = Followed(key, job, self.reply, key in self.calls)
         self.jobs[job] = followed
         for event in past + self.early.pop(job, []):
             self._take(followed, event)
@@ -149,6 +161,7 @@ class Journal:
             self.reply.refuse(key, error)
             return
         if "eventlog" in answer and (key.startswith(ANY_JOB) or marked(json.loads(answer["jobspec"])) == key):
+            self.calls |= {key} if calls_function(json.loads(answer["jobspec"])) else set()
             self.follow(key, job, [*events(answer["eventlog"])])
             if job in self.jobs:
                 self.again[job] = (time.monotonic() + AGAIN_SECONDS, AGAIN_SECONDS)
@@ -212,13 +225,14 @@ class Journal:
             self._end(followed)
 
     def _end(self, followed: Followed) -> None:
-        asked = self.handle.rpc("job-list.list-id", {"id": followed.job, "attrs": USAGE_ATTRIBUTES})
+        asked = self.handle.rpc("job-list.list-id", {"id": followed.job, "attrs": [*USAGE_ATTRIBUTES, *TIMES]})
         asked.then(partial(self._take_usage, followed))
 
     def _take_usage(self, followed: Followed, future: Any) -> None:
-        """Take what a job has used, unless Flux has forgotten it; then read its output."""
+        """Take what a job has used, and when, unless Flux has forgotten it; then read its output."""
         with suppress(OSError):
-            followed.end["usage"] = usage(future.get()["job"])
+            job = future.get()["job"]
+            followed.end.update(usage=usage(job), nodes=job.get("nodelist", ""), times=[job.get(at) for at in TIMES])
         event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)
 
     def _look_for_copies(self, now: float) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping
 from described import KEY_ATTRIBUTE
 from flux.job import JobID
 from history import History, folder
+from job_record import TIMES
 
 if TYPE_CHECKING:
     from replies import Replies
@@ -69,4 +70,6 @@ def end_of(record: Mapping[str, Any]) -> dict[str, Any]:
         # a job that never ran has no output
         "output": [] if code is None else [("stderr", GONE)],
         "usage": record.get("usage"),
+        "nodes": record.get("nodes") or "",
+        "times": [record.get(at) for at in TIMES],
     }

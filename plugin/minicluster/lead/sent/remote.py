@@ -93,6 +93,7 @@ class FluxRequests:
                 self.reply(key=key, lost=True)
                 return
             future = submit_async(self.handle, jobspec(job, key))
+            self.journal.calls |= {key} if job.get("files") else set()
         except (OSError, ValueError, TypeError) as error:
             self.reply.refuse(key, error)
         else:
