@@ -11,13 +11,15 @@ from tools.releases import MOUNT
 
 TWO = {"size": 2, "logging": {"quiet": True}}
 #: What the instance of a job is
-LOOKS = "cat; flux resource list -s all -no '{nnodes}'; flux getattr size; flux getattr parent-uri >&2; exit 7"
+LOOKS = "cat; pwd; echo $OWN; "
+LOOKS += "flux resource list -s all -no '{nnodes}'; flux getattr size; flux getattr parent-uri >&2; exit 7"
 
 
 def run(cluster: Cluster, *words: str, nodes: int, tasks: int | None = None) -> "subprocess.CompletedProcess[str]":
     """Run a command on the lead as a client does."""
     user = {"minicluster-client": "key-a"}
-    job: dict[str, Any] = {"command": words, "nodes": nodes, "tasks": tasks, "seconds": 60, "cwd": None, "user": user}
+    job: dict[str, Any] = {"command": words, "nodes": nodes, "tasks": tasks, "seconds": 60, "cwd": "/tmp", "user": user}
+    job["environment"] = {"OWN": "own"}
     flux = f"{MOUNT}/bin/flux"
     line = (flux, "python", "-c", program_text("instance"), flux, json.dumps(job), "user.minicluster-client=key-a")
     return cluster.lead.run(*line, stdin="in\n")
@@ -26,7 +28,7 @@ def run(cluster: Cluster, *words: str, nodes: int, tasks: int | None = None) -> 
 def test_a_command_has_an_instance_of_its_own_and_marks_its_end(make: Make) -> None:
     cluster = make(TWO).start().wait_for_ready()
     looked = run(cluster, "sh", "-c", f"[ $FLUX_TASK_RANK = 1 ] || {{ {LOOKS}; }}", nodes=2, tasks=2)
-    assert (looked.returncode, looked.stdout) == (7, "in\n2\n2\n\x1eminicluster-end\n")
+    assert (looked.returncode, looked.stdout) == (7, "in\n/tmp\nown\n2\n2\n\x1eminicluster-end\n")
     uri, said, mark = looked.stderr.split("\n")[:3]
     assert uri.startswith("local://")
     assert (said, mark) == ("flux-job: task(s) exited with exit code 7", "\x1eminicluster-end 7")

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from minicluster.sdk import MiniCluster
@@ -16,6 +17,11 @@ pytestmark = IN_PODS
 
 FOUR_CORES = {"cores": 4}
 TWO = {"size": 2, "maxSize": 4, "interactive": True, "logging": {"quiet": True}}
+#: What stands for uv: "pip install … --target FOLDER …" makes a module
+UV = """#!/bin/sh
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2" && echo "print('of uv', input())" >"$2/made.py"
+"""
 BEGINS = '[ "$FLUX_TASK_RANK" != 0 ] || echo begun; exec sleep 900'
 
 
@@ -85,3 +91,20 @@ def test_the_sdk_runs_inside_and_spreads_jobs_over_instances(release: Install, m
     assert own.split() == ["tree", "tree", "flux"]
     until(lambda: not active(cluster), STEP_SECONDS)
     assert cluster.flux(0, "jobs", "-ano", "{name} {status}").splitlines()[:2] == ["tree COMPLETED"] * 2
+
+
+def test_an_instance_has_local_code_and_its_results_come_back(release: Install, tmp_path: Path) -> None:
+    cluster, folder = release(TWO, FOUR_CORES), tmp_path / "mine"
+    folder.mkdir()
+    cluster.running(2)
+    make = (cluster.pod(0), "--", "sh", "-c", 'cat >"$0" && chmod +x "$0"', "/usr/local/bin/uv")
+    cluster.kubectl("exec", "-i", *make, stdin=UV)
+    (folder / "work.sh").write_text('python3 -m made; pwd; echo "$FLUX_TASK_RANK" >"$(hostname).txt"; exit 3')
+    (folder / "needs.txt").write_text("made\n")
+    words = ("--upload", str(folder), "--with", "needs.txt", "--fetch", "*.txt", "-N2", "--", "sh", "work.sh")
+    done = run(cluster, *words, stdin="in\nin\n")
+    print(done.err)
+    folders, said = sorted(done.out.splitlines())[:2], sorted(done.out.splitlines())[2:]
+    assert (done.code, {Path(one).name for one in folders}, said) == (3, {"mine"}, ["of uv in"] * 2)
+    texts = {path.name: path.read_text() for path in folder.glob("*.txt")}
+    assert texts == {"needs.txt": "made\n", f"{NAME}-0.txt": "0\n", f"{NAME}-1.txt": "1\n"}

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minicluster.cluster.lead import Lead
@@ -36,6 +36,7 @@ class Work:
     seconds: float | None = None  #: for the start and the work
     upload: Upload | None = None
     cwd: str | None = None  #: None is that of the lead's container
+    environment: Mapping[str, str] = field(default_factory=dict)  #: variables that the command has besides
 
 
 def run_inside(kubernetes: Kubernetes, name: str, work: Work, say: Say) -> int:
@@ -43,16 +44,18 @@ def run_inside(kubernetes: Kubernetes, name: str, work: Work, say: Say) -> int:
 
     Raises StateError, StatusError; DeadlineError when the time is over.
     """
-    if work.upload:
-        work.upload.check()
+    upload = work.upload
+    if upload:
+        upload.check()
     kubernetes = kubernetes.within(work.seconds)
     lead = find_ready_lead(kubernetes, name, say)
     words = ("python", "-c", program_text("instance"))
-    if not work.upload:
+    if not upload:
         return _Instance(kubernetes, lead, work, say).run(words)
-    brought = work.upload.bring(kubernetes, lead, say)
-    code = _Instance(kubernetes, lead, replace(work, cwd=brought.path), say).run(words)
-    work.upload.fetch(kubernetes, lead, brought, say)
+    brought = upload.bring(kubernetes, lead, say)
+    work = replace(work, cwd=brought.path, environment=brought.environment)
+    code = _Instance(kubernetes, lead, work, say).run(words)
+    upload.fetch(kubernetes, lead, brought, say)
     return code
 
 
@@ -123,6 +126,7 @@ class _Instance(Following):
             "tasks": self._work.tasks,
             "seconds": self._work.seconds or 0,
             "cwd": self._work.cwd,
+            "environment": self._work.environment,
             "user": {CLIENT_ATTRIBUTE.partition(".")[2]: self._key},
         }
         return (*words, f"{self._lead.home}/bin/flux", json.dumps(job), f"{CLIENT_ATTRIBUTE}={self._key}")

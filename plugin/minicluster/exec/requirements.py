@@ -19,7 +19,7 @@ INSTALL_SECONDS = 1800.0
 INSTALL_PACKAGES = (
     FIND_TOOLS
     + """\
-target=$1 file=./$2 new=$1.$$
+target=$1 file=./$2 new=$1.$$ flux=$4
 cd "$3" || exit
 end() { echo "$1" >&2; exit 3; }
 if [ ! -e "$target.installed" ]; then
@@ -45,7 +45,9 @@ if [ ! -e "$target.installed" ]; then
   fi >/dev/null || exit
   rm -rf "$target" && mv "$new" "$target" && : >"$target.installed" || exit
 fi
-printf '%s\\n' "PYTHONPATH=$target${PYTHONPATH:+:$PYTHONPATH}" "PATH=$target/bin:$PATH"
+# jobs find flux there
+path=$("$flux" env /bin/sh -c 'printf %s "$PATH"') || exit
+printf '%s\\n' "PYTHONPATH=$target${PYTHONPATH:+:$PYTHONPATH}" "PATH=$target/bin:$path"
 """
 )
 
@@ -69,7 +71,17 @@ def install(kubernetes: Kubernetes, lead: Lead, target: str, name: str, folder: 
     Raises StateError.
     """
     say(Progress(f"installing {name} on the lead", is_quiet=True))
-    words = (*lead.pod.exec_words(), "/bin/sh", "-c", INSTALL_PACKAGES, "sh", target, name, folder)
+    words = (
+        *lead.pod.exec_words(),
+        "/bin/sh",
+        "-c",
+        INSTALL_PACKAGES,
+        "sh",
+        target,
+        name,
+        folder,
+        f"{lead.home}/bin/flux",
+    )
     try:
         told = kubernetes.kubectl(*words, seconds=INSTALL_SECONDS)
     except CommandError as error:

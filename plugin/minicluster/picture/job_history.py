@@ -101,6 +101,7 @@ def shown(job: Mapping[str, Any]) -> Row:
         "end": left_at(job),
         "progress": job.get("progress"),
         "used": used.told(job),
+        "inner": used.inner(job),
         "user": job.get("user") or {},
         "command": job.get("command") or "",
     }

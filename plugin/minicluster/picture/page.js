@@ -384,7 +384,7 @@
     if (!matchMedia("(min-width: 901px)").matches) by("detail").scrollIntoView();
     by("which").textContent = `${job.id} ${job.name}`;
     const record = {state: job.status, "exit code": job.code, exception: job.exception, nodes: job.nodes, cores: job.cores,
-      tasks: job.tasks, submitted: day(job.submit), start: day(job.run), end: day(job.end), used: job.used,
+      tasks: job.tasks, submitted: day(job.submit), start: day(job.run), end: day(job.end), used: job.used, "jobs inside": job.inner,
       attributes: attributes(job), command: job.command};
     by("record").replaceChildren(...Object.entries(record).filter(([, value]) => value !== null && value !== "").map(([key, value]) => {
       const line = make("tr");

@@ -49,7 +49,11 @@ class Timeline:
     # what is told ---------------------------------------------------------------------------------------------
 
     def take_past(self, rows: Sequence[Mapping[str, Any]], now: float) -> None:
-        """Take all jobs that there are; of those that were active and are no longer there, the queue was lost."""
+        """Take all jobs that there are; of those that were active and are no longer there, the queue was lost.
+
+        Jobs inside of others have no place of their own.
+        """
+        rows = [row for row in rows if row["number"] is not None]
         lost = self.jobs.lost(rows, now + self.ahead_seconds) if self._has_past else []
         self.take_jobs([*lost, *rows])
         if not self._has_past:

@@ -27,7 +27,7 @@ class RunOptions(NodeOptions, total=False):
 
 
 #: Options of a run inside a MiniCluster
-INSIDE = ("nodes", "tasks", "upload", "fetch")
+INSIDE = ("nodes", "tasks", "upload", "packages", "fetch")
 
 
 def run_inside(

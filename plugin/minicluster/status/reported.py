@@ -57,7 +57,7 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
     answer = ask_lead(cluster, lambda lead: ask_jobs(kubernetes, lead, most))
     if not isinstance(answer, Unasked):
         known, purged, earlier = answer
-        _tell(say, purged, earlier, most)
+        _tell(say, purged, earlier, most, known.rows)
         return known
     rows, count, missing = _read_log(kubernetes, cluster.pods.get(0))
     if missing:
@@ -73,20 +73,30 @@ def last(rows: Sequence[Row], most: int, say: Say) -> list[Row]:
     """Return the active jobs of a report and the last ``most`` of the others, by their ids; tell of earlier ones."""
     # in a report those that have ended come first
     earlier = max(0, sum(row["state"] == "INACTIVE" for row in rows) - most)
-    _tell(say, 0, earlier, most)
+    _tell(say, 0, earlier, most, rows[earlier:])
     return _by_id(rows[earlier:])
 
 
-def _tell(say: Say, purged: int, earlier: int, most: int) -> None:
+def _tell(say: Say, purged: int, earlier: int, most: int, rows: Iterable[Row]) -> None:
     if purged:
         say(f"the records of {purged} jobs are gone, which ended before all others")
     if earlier:
         say(f"{earlier} more jobs ended before these: --count {most + earlier} shows them")
+    for line in used.gone_inside(rows):
+        say(line)
 
 
 def _by_id(rows: Iterable[Row]) -> list[Row]:
+    known = [*rows]
     # the logs of an older lead have no number
-    return sorted(rows, key=lambda row: row.get("number", 0))
+    numbers = {row["id"]: row.get("number", 0) for row in known}
+
+    def place(row: Row) -> tuple[int, bool, float]:
+        """Return the place of a job; those inside of it come after it."""
+        outermost, *inner = row["id"].split("/")
+        return numbers.get(outermost) or 0, bool(inner), (row["t_submit"] or 0.0) if inner else 0.0
+
+    return sorted(known, key=place)
 
 
 def ask_jobs(kubernetes: KubePort, lead: Pod, most: int = SHOWN_JOBS) -> tuple[KnownJobs, int, int]:
@@ -180,7 +190,7 @@ def table(rows: Sequence[Mapping[str, Any]], now: float | None, width: int = 0, 
     if now is None:
         now = max(filter(None, (row.get(key) for row in rows for key in TIMES)), default=0.0)
     shown = [{**row, "end": _end(row, now), "done": progress(row, now)} for row in rows]
-    some = {QUEUE_COLUMN: "queue", PROGRESS_COLUMN: "done"}
+    some = {QUEUE_COLUMN: "queue", PROGRESS_COLUMN: "done", INSIDE_COLUMN: "inner"}
     columns = (*JOB_COLUMNS, *(column for column, key in some.items() if any(row.get(key) for row in shown)))
     if is_wide:
         columns += WIDE_COLUMNS + ((GPU_COLUMN,) if any(used.gpus(used.in_all(row)) for row in shown) else ())
@@ -226,8 +236,9 @@ JOB_COLUMNS = (
     Column("START", _start, brief=partial(_start, how="%m-%d %H:%M"), goes=2),
     Column("DURATION", _duration),
 )
-#: Where a queue has a name, or a job says how far it is
+#: Where a queue has a name, a job says how far it is, or has jobs inside
 QUEUE_COLUMN = Column("QUEUE", lambda row: _short(row.get("queue") or "-"), goes=4)
+INSIDE_COLUMN = Column("JOBS INSIDE", lambda row: used.inner(row) or "-", goes=3)
 PROGRESS_COLUMN = Column("PROGRESS", lambda row: row["done"] or "-")
 WIDE_COLUMNS = (
     Column("MEM", lambda row: used.amount(used.in_all(row).memory) or "-"),

@@ -74,7 +74,9 @@ def load_of(kube: KubePort, name: str) -> Load:
     if isinstance(answer, Unasked):
         raise answer.error("its lead has the records of its jobs")
     ended, flux = answer[0], answer[1].flux
-    rows = [row for row in ended if row["t_run"] and row["t_cleanup"] and row.get("ncores")]
+    rows = [
+        row for row in ended if row["number"] is not None and row["t_run"] and row["t_cleanup"] and row.get("ncores")
+    ]
     if not rows:
         raise StateError(f"{cluster.name} has no job that ran and whose cores are recorded: there is nothing to replay")
     online = len(parse_idset(flux["online"])) or 1

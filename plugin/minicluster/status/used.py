@@ -1,7 +1,7 @@
 """What a job has used of what it had, in words and in a bar for each node, and what to ask for next time."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minicluster.console.plurals import counted
@@ -95,6 +95,32 @@ def told(job: Mapping[str, Any]) -> str:
     total = in_all(job)
     *first, last = [*filter(None, [amount(total.memory), cores(total.cores), gpus(total)])] or [""]
     return " and ".join(filter(None, [", ".join(first), last]))
+
+
+def inner(job: Mapping[str, Any]) -> str:
+    """Return how many jobs there were inside of a job, by its record; "" for none.
+
+    >>> inner({"inner": {"total": 12, "failed": 2, "canceled": 0, "timeout": 1}}), inner({"inner": None})
+    ('12, 3 failed', '')
+    """
+    counts = job.get("inner") or {}
+    ended = (("failed", "failed"), ("timeout", "failed"), ("canceled", "canceled"))
+    told = {word: sum(counts.get(key, 0) for key, of in ended if of == word) for _, word in ended}
+    return ", ".join([f"{counts['total']}", *(f"{n} {word}" for word, n in told.items() if n)]) if counts else ""
+
+
+def gone_inside(jobs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield which jobs had more inside than are known.
+
+    >>> [*gone_inside([{"id": "f1", "inner": {"total": 1200, "kept": 1000}}, {"id": "f2", "inner": None}])]
+    ['the records of 200 jobs inside of f1 are gone, which had 1200']
+    """
+    for job in jobs:
+        counts = job.get("inner") or {}
+        gone = counts.get("total", 0) - counts.get("kept", math.inf)
+        if gone > 0:
+            which = f"{counted(int(gone), 'job')} inside of {job['id']}"
+            yield f"the records of {which} are gone, which had {counts['total']}"
 
 
 def gpus(use: NodeUse) -> str:

@@ -27,7 +27,7 @@ from minicluster.pod import without_comments
                 *("need", "start_times", "used_now"),
             ],
         ),
-        ("job_report", ["saved", "offers", "state", "job_record", "history"]),
+        ("job_report", ["saved", "offers", "state", "job_record", "history", "inner_jobs"]),
         (
             "mine",
             [
@@ -48,7 +48,18 @@ from minicluster.pod import without_comments
             "remote",
             [
                 *("unmet", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
-                *("saved", "offers", "state", "job_record", "job_report", "copies", "begun", "live_output", "instance"),
+                *(
+                    "saved",
+                    "offers",
+                    "state",
+                    "job_record",
+                    "job_report",
+                    "inner_jobs",
+                    "copies",
+                    "begun",
+                    "live_output",
+                ),
+                "instance",
             ],
         ),
         ("settle", ["saved", "offers", "state", "requeue", "again"]),

@@ -51,7 +51,8 @@ def test_the_work_ends_the_command_before_the_end_of_its_instance(kubectl: Kubec
     job = json.loads((kubectl.folder / "asked-job").read_text())
     key = job["user"].pop("minicluster-client")
     assert key.startswith("key-")
-    assert job == {"command": ["/bin/x", "a  b"], "nodes": 2, "tasks": 3, "seconds": 3600.0, "cwd": None, "user": {}}
+    asked = {"command": ["/bin/x", "a  b"], "nodes": 2, "tasks": 3, "seconds": 3600.0, "cwd": None}
+    assert job == {**asked, "environment": {}, "user": {}}
 
 
 def test_an_instance_is_found_again_after_a_cut(kubectl: Kubectl) -> None:

@@ -18,7 +18,7 @@ from support import as_in_schema
 NOTHING = dict.fromkeys(
     (
         *("result", "exit_code", "exception", "nodes", "ranks", "t_submit", "t_run", "t_cleanup", "t_inactive"),
-        *("ntasks", "nnodes", "ncores", "duration", "urgency", "queue", "t_estimate", "progress", "usage"),
+        *("ntasks", "nnodes", "ncores", "duration", "urgency", "queue", "t_estimate", "progress", "usage", "inner"),
     )
 )
 ENDED = {

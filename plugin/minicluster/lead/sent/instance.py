@@ -1,9 +1,9 @@
 """instance.py FLUX JOB KEY: runs a command in an instance of Flux of its own, a job of this one, and follows that.
 
 FLUX is the path of flux. JOB is a JSON object: the ``command``, its ``nodes``, its ``tasks`` (null is one on each node,
-which it has whole), the ``seconds`` that it may take (0 is no limit), its ``cwd`` (null is ours), and the job's
-``user`` attributes. KEY is for mine.py. When the command has ended, both streams get a mark, and standard error with
-its exit code: whoever follows need not wait for the end of the instance.
+which it has whole), the ``seconds`` that it may take (0 is no limit), its ``cwd`` (null is ours), variables of its
+``environment`` besides ours, and the job's ``user`` attributes. KEY is for mine.py. When the command has ended, both
+streams get a mark, and standard error with its exit code: whoever follows need not wait for the end of the instance.
 Given to `flux python -c` by inside.py, as a word: the input is the command's. A module of remote.py, too. Needs
 nothing of Flux's Python, whose import takes longer than all of this. Runs with the view's Python, 3.8 or later.
 """
@@ -61,7 +61,7 @@ def _work(job: Mapping[str, Any]) -> dict[str, Any]:
     if tasks:
         work["tasks"][0]["count"] = {"total": tasks}
     cwd = job["cwd"] or os.getcwd()  # noqa: PTH109 - a text
-    work["attributes"]["system"] = {"environment": dict(os.environ), "cwd": cwd, "duration": 0}
+    work["attributes"]["system"] = {"environment": {**os.environ, **job["environment"]}, "cwd": cwd, "duration": 0}
     return work
 
 

@@ -34,18 +34,19 @@ def past(handle: Any, most: int) -> Iterator[dict[str, Any]]:
     # in this order: a job that ends between the requests is in both
     active, inactive = (jobs(handle, state, REPORT_ATTRIBUTES) for state in ("active", "inactive"))
     listed = {job["id"] for job in inactive}
-    count, users = 0, {}
+    count, recorded = 0, {}
     for number, text in History(folder()):
         if number in listed:
             # a look-up of its attributes costs more
-            users[number] = json.loads(text).get("user")
-        else:
+            recorded[number] = json.loads(text)
+        elif number is not None:  # not one inside of another
             count += 1
-    older = (json.loads(text) for number, text in History(folder()) if number not in listed)
+    older = (json.loads(text) for number, text in History(folder()) if number not in listed and number is not None)
     yield from islice(older, max(0, count + len(listed) - most), None)
     ended = sorted(inactive, key=lambda job: float(job["t_inactive"]))[-most:]
     for job in ended + [job for job in active if job["id"] not in listed]:
-        yield told(job, users.get(job["id"]))
+        known = recorded.get(job["id"], {})
+        yield {**told(job, known.get("user")), "inner": known.get("inner")}
 
 
 def described(jobspec: Mapping[str, Any]) -> dict[str, Any]:

@@ -189,7 +189,8 @@ class FluxRequests:
         active = {int(job.id): job for job in listed}
         # after the others: a job that ends meanwhile is in both
         lines = JobReport(self.handle, 0).ended() if ended else iter(())
-        while part := [json.loads(line) for line in islice(lines, LISTED_JOBS)]:
+        records = (one for one in map(json.loads, lines) if one["number"] is not None)
+        while part := [*islice(records, LISTED_JOBS)]:
             for record in part:
                 active.pop(record["number"], None)
             self.reply(key=key, jobs=[shown_record(record) for record in part], more=True)

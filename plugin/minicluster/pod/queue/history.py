@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Iterable, Iterator, Mapping, Sequence
 
 #: Bytes of each of two files: about 45,000 jobs
 FILE_BYTES = 32 << 20
-#: Bytes at the end of the newer file in which the last jobs are looked up
-TAIL_BYTES = 1 << 20
+#: Bytes at the end of the newer file in which the last jobs are looked up; it may have many jobs inside of one
+TAIL_BYTES = 4 << 20
 
 
 class HistoryError(Exception):
@@ -59,7 +59,7 @@ class History:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.newer))
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        """Yield id and line of each job, in the order in which they ended."""
+        """Yield id and line of each job, in the order in which they ended; the id of one inside of another is None."""
         return _complete(self.texts())
 
     def texts(self) -> Iterator[str]:
@@ -90,7 +90,8 @@ class History:
                 lines = file.read().decode("ascii", errors="replace").split("\n")
         except OSError:
             return {}
-        return {number: json.loads(text) for number, text in _complete(lines)}
+        # without jobs inside of others
+        return {number: json.loads(text) for number, text in _complete(lines) if number is not None}
 
 
 def _complete(lines: Iterable[str]) -> Iterator[tuple[int, str]]:

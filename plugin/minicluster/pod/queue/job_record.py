@@ -55,6 +55,7 @@ def record(job: Mapping[str, Any], name: str, user: Mapping[str, Any] | None) ->
         "t_estimate": _estimate(job),
         "progress": progress(annotation(job, "user", PROGRESS_KEY)),
         "usage": usage(job),
+        "inner": None,
         "user": user,
     }
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping
 
 from history import History, folder
+from inner_jobs import lines_with_inner, told_inside
 from job_record import REPORT_ATTRIBUTES, line, user_attributes
 from state import job_counts, jobs
 
@@ -44,6 +45,9 @@ class JobReport:
     def ended(self) -> Iterator[str]:
         """Yield the lines of jobs that have ended. The history is not held in memory: it may have 90,000."""
         for number, text in History(folder()):
+            if number is None:  # one inside of another
+                yield text
+                continue
             self.missing -= number not in self.inactive
             for kept in (self.inactive, self.rest):
                 # a job whose end a killed lead had not saved may run again
@@ -51,16 +55,17 @@ class JobReport:
                     del kept[number]
             yield text
         self.missing = max(0, self.missing)
-        yield from self._lines(self.inactive)
+        yield from self._lines(self.inactive, are_active=False)
 
     def active(self) -> Iterator[str]:
         """Yield the lines of the other jobs, by id."""
-        yield from self._lines(self.rest)
+        yield from self._lines(self.rest, are_active=True)
 
-    def _lines(self, records: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
+    def _lines(self, records: Mapping[int, Mapping[str, Any]], *, are_active: bool) -> Iterator[str]:
         users = user_attributes(self.handle, sorted(records), self.end - time.monotonic())
+        told = told_inside(self.handle, records.values(), asks=are_active)
         for number, job in sorted(records.items()):
-            yield line(job, users.get(number))
+            yield from lines_with_inner(job, line(job, users.get(number)), told)
 
 
 def write(handle: Any, seconds: float, path: Path) -> int:

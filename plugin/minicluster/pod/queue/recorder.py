@@ -13,6 +13,7 @@ from typing import Any, Mapping
 from changes import Changes, pause_after
 from compaction import Compaction
 from history import History, HistoryError, folder
+from inner_jobs import lines_with_inner, told_inside
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
 from kvs_cleanup import remove_empty_directories
 from log import Problems, shorten, tell
@@ -75,7 +76,10 @@ class Recorder:
         for job in some:
             self.retries.look(job, self.users.get(job["id"]))
         if some:
-            self.history.append([line(job, self.users.get(job["id"])) for job in some])
+            told = told_inside(self.handle, some)
+            lines = [[*lines_with_inner(job, line(job, self.users.get(job["id"])), told)] for job in some]
+            # the end has those that are looked up
+            self.history.append([one for each in lines for one in each[:-1]] + [each[-1] for each in lines])
             self._forget(some)
             self.count += len(some)
         self.waiting = rest

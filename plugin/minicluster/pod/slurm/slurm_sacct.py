@@ -84,7 +84,9 @@ def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
 def _earlier() -> list[Job]:
     """Return the jobs of the records beside Flux's state."""
     jobs = []
-    for _, text in History(folder()):
+    for number, text in History(folder()):
+        if number is None:  # one inside of another
+            continue
         record: dict[str, Any] = json.loads(text)
         user = record.get("user") or {}
         entry = {

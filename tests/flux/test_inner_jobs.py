@@ -1,0 +1,75 @@
+"""The jobs inside of jobs that are instances of Flux: in `minicluster jobs`, the report and the history."""
+
+import json
+from typing import Any
+
+from broker_clusters import Cluster, Make
+from minicluster.lead.program import BOOT, first_line
+from minicluster.status.reported import KnownJobs, reported, table
+
+from tools.clients import until
+from tools.releases import MOUNT
+
+TWO = {"size": 2, "report": {"log": True}, "interactive": True}
+#: In an instance: jobs that end well, fail and are left; an instance in it
+WORK = """#!/bin/sh
+flux run -n1 --job-name=good true
+flux run -n1 --job-name=bad sh -c 'exit 3'
+flux batch -n1 --flags=waitable --job-name=deep --output=none <<'END' >/dev/null
+#!/bin/sh
+flux run -n1 --job-name=deepest true
+END
+flux job wait --all
+flux submit -n1 --job-name=left sleep 600 >/dev/null
+until [ -e $MINICLUSTER_HOME/go ]; do sleep 0.1; done
+"""
+
+
+def told(cluster: Cluster) -> list[dict[str, Any]]:
+    """Return the jobs that the lead tells, without the last line."""
+    done = cluster.lead.run(f"{MOUNT}/bin/flux", "python", "-c", BOOT, "1000", stdin=first_line("job_report"))
+    assert done.stderr == ""
+    return [json.loads(line) for line in done.stdout.splitlines()[:-1]]
+
+
+def shape(rows: list[dict[str, Any]], job: str) -> list[tuple[str, str, Any]]:
+    """Return the depths, names and ends of jobs, without their ids."""
+    of_job = [row for row in rows if row["id"].split("/")[0] == job]
+    return sorted((row["id"].count("/"), row["name"], row["result"]) for row in of_job)
+
+
+def counts(rows: list[dict[str, Any]], name: str) -> Any:
+    return next(row["inner"] for row in rows if row["name"] == name)
+
+
+def test_jobs_inside_of_jobs_are_told_while_it_runs_and_after_its_end(make: Make) -> None:
+    cluster = make(TWO, {"cores": 2}).start().wait_for_ready()
+    cluster.lead.flux("run", "--job-name=plain", "true")
+    # its first broker is where the lead is not
+    words = ("-N1", "-n2", "--requires=rank:1", "--job-name=outer", "--output=none")
+    assert cluster.lead.run(f"{MOUNT}/bin/flux", "batch", *words, stdin=WORK).returncode == 0
+    ended = [(0, "outer", None), (1, "bad", "FAILED"), (1, "deep", "COMPLETED"), (1, "good", "COMPLETED")]
+    outer = cluster.lead.flux("jobs", "-no", "{id.f58plain}").strip()
+    deepest = (2, "deepest", "COMPLETED")
+    until(lambda: shape(told(cluster), outer) == [*ended, (1, "left", None), deepest])
+    rows = told(cluster)
+    some = {"total": 5, "completed": 3, "failed": 1, "canceled": 0, "timeout": 0, "kept": 5}
+    assert (counts(rows, "outer"), counts(rows, "plain")) == (some, None)
+    assert counts(rows, "deep") == {"total": 1, "completed": 1, "failed": 0, "canceled": 0, "timeout": 0}
+    cluster.pods[1].run("touch", f"{MOUNT}/go")
+    cluster.lead.flux("job", "wait-event", outer, "clean")
+    result = [(0, "outer", "COMPLETED"), *ended[1:], (1, "left", "CANCELED"), deepest]
+    assert shape(told(cluster), outer) == result
+    # Flux forgets them, the history does not
+    until(lambda: f'"{outer}"' in cluster.lead.run("cat", f"{MOUNT}/config/run/history/jobs.jsonl").stdout)
+    cluster.lead.flux("job", "purge", "--force", "--num-limit=0")
+    rows = told(cluster)
+    assert shape(rows, outer) == result
+    assert counts(rows, "outer") == {**some, "canceled": 1}
+    lines = table(KnownJobs(rows).rows, None).splitlines()
+    print("\n".join(lines))
+    assert lines[0].endswith("JOBS INSIDE")
+    cluster.lead.shut_down()
+    cluster.wait()
+    rows, count, _ = reported(cluster.lead.log.splitlines())
+    assert (count, shape(rows, outer)) == (7, result)
