@@ -188,9 +188,8 @@ class FluxRequests:
         listed = JobList(self.handle, filters=["pending", "running"], user="all", max_entries=0).jobs()
         active = {int(job.id): job for job in listed}
         # after the others: a job that ends meanwhile is in both
-        lines = JobReport(self.handle, 0).ended() if ended else iter(())
-        records = (one for one in map(json.loads, lines) if one["number"] is not None)
-        while part := [*islice(records, LISTED_JOBS)]:
+        records = map(json.loads, JobReport(self.handle, 0).ended() if ended else ())
+        while part := [*islice((one for one in records if one["number"] is not None), LISTED_JOBS)]:
             for record in part:
                 active.pop(record["number"], None)
             self.reply(key=key, jobs=[shown_record(record) for record in part], more=True)
