@@ -152,7 +152,7 @@ class Pod:
                 # the memory of the test's own machine decides nothing, and is not touched
                 its = text.replace(" /sys/fs/cgroup\n", f" {self.root}/cgroup\n")
                 its = its.replace(" /dev/shm\n", f" {self.root}/shm\n")
-                its = its.replace("make_output_folder /tmp\n", f"make_output_folder {self.root}\n")
+                its = its.replace("make_folders /tmp\n", f"make_folders {self.root}\n")
                 # the image's own tools are in one folder
                 its = its.replace(" *:/usr/bin:*)", f" *:{self.root}/bin:*)")
                 its = its.replace(":}/usr/bin:/bin", f":}}{self.root}/bin")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from minicluster.cluster.pods import REPLACED_CODES
-from pods import PATIENCE, RETRY, ROOT, Make, Pod, until
+from pods import COMMANDS, PATIENCE, RETRY, ROOT, Make, Pod, until
 
 QUIET = {"logging": {"quiet": True}}
 TWO = {"size": 2, **QUIET}
@@ -107,6 +107,25 @@ def test_the_broker_ignores_flux_uri_and_always_finds_bash(make: Make, shell: st
     assert shutil.which("bash", path=call.env["PATH"])
     [work] = pod.calls("run")
     assert bool(shutil.which("bash", path=work.env["PATH"])) == (shell == "bash")
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_few_commands_run_before_a_broker(make: Make, shell: str, index: int) -> None:
+    """On a Kubernetes node that starts all of its pods at once each costs time."""
+    if shell != "bash":
+        pytest.skip("without bash there are two more")
+    pod = make({"size": 2, **QUIET}, {"command": "true"}, index=index)
+    for name in COMMANDS.split():
+        pod.wrap(name, f"echo {name} >>{pod.root}/ran")
+    pod.wrap("flux", f'echo "flux $1" >>{pod.root}/ran')
+    process = pod.start()
+    until(lambda: pod.calls("start"))
+    ran = (pod.root / "ran").read_text().splitlines()
+    of_lead = [] if index else ["flux --version", "flux R", "sed"]
+    # the others are of the guard and the watch, which run beside it
+    before = [name for name in ran[: ran.index("flux start")] if name not in ("mkfifo", "sleep")]
+    assert sorted(before) == sorted(["mkdir", "id", "chmod", "cat", "cat", "mkdir", *of_lead])
+    process.end()
 
 
 @pytest.mark.parametrize("batch", [False, True])

@@ -62,6 +62,20 @@ def test_commands_of_flux_find_their_python_modules(make: Make, given: str) -> N
     assert environment(pod, "FLUX_PYTHONPATH_PREPEND") == [given or f"{view}/lib/python3.11/site-packages"]
 
 
+@pytest.mark.parametrize("has_file", [True, False])
+def test_a_flux_that_is_too_old_is_refused_by_its_version(make: Make, has_file: bool) -> None:
+    pod = make(QUIET, {"cores": 1, "command": "true"})
+    view = with_view(pod, "lib/pkgconfig/flux-core.pc")
+    pod.play("--version", "printf 'commands:    \\t\\t0.53.1\\nlibflux-core:\\t0.53.1\\n'")
+    if has_file:
+        (view / "lib/pkgconfig/flux-core.pc").write_text("prefix=/opt\n\nName: flux-core\nVersion: 0.53.0\nLibs: -L\n")
+    version = "0.53.0" if has_file else "0.53.1"
+    want = f"minicluster: flux-core {version} is too old: set flux.container.image to a view that has 0.54 or later\n"
+    assert pod.run() == (1, want)
+    # a process costs on a node that starts all of its pods at once
+    assert len(pod.calls()) == (not has_file)
+
+
 def test_a_container_that_starts_again_does_not_change_the_view(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     view = with_view(pod)

@@ -54,6 +54,20 @@ def test_a_pod_keeps_its_files_when_the_configmap_changes(home: Path, shell: str
 
 
 @pytest.mark.parametrize("shell", EACH_SHELL)
+def test_the_copy_is_in_memory_and_made_again_if_that_was_lost(home: Path, shell: str) -> None:
+    memory = home / "files"
+    memory.mkdir()
+    for _ in range(2):
+        assert start(shell, home, "me.sh", "side").splitlines()[1] == "other 1"
+        assert (home / "minicluster").readlink() == Path("files/.files-side")
+        # as the start of a machine leaves a pod
+        shutil.rmtree(memory / ".files-side")
+    assert start(shell, home, "me.sh").splitlines()[1] == "other 1"
+    assert (home / "minicluster").readlink() == Path("files/.files-")
+    assert list(home.glob(".files-*")) == []
+
+
+@pytest.mark.parametrize("shell", EACH_SHELL)
 def test_containers_that_start_at_once_get_whole_files(home: Path, shell: str) -> None:
     # files of a copy that was interrupted
     (home / ".files-b").mkdir()

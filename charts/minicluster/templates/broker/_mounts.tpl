@@ -13,6 +13,8 @@ volumeMounts:
   {{- if $broker }}
   - name: minicluster
     mountPath: {{ $home | quote }}
+  - name: minicluster-files
+    mountPath: {{ printf "%s/files" $home | quote }}
   {{- end }}
   {{- if or $broker $wrapped }}
   - name: minicluster-config

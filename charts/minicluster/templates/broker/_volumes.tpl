@@ -4,6 +4,7 @@
 {{- $mode := include "minicluster.viewMode" . -}}
 - name: minicluster
   emptyDir: {}
+- {name: minicluster-files, emptyDir: {medium: Memory}}
 {{- include "minicluster.configVolume" . | nindent 0 }}
 - name: minicluster-curve
   secret:
@@ -19,8 +20,7 @@
   secret: {secretName: {{ .Values.notify.secret.name | quote }}, items: [{key: {{ .Values.notify.secret.key | quote }}, path: url}]}
 {{- end }}
 {{- if eq (include "minicluster.mungeFolder" .) "true" }}
-- name: minicluster-munge-socket
-  emptyDir: {}
+- {name: minicluster-munge-socket, emptyDir: {}}
 {{- end }}
 {{- with include "minicluster.stateClaim" . }}
 - name: minicluster-state

@@ -32,15 +32,13 @@ main() {
   mc_host=$mc_job-$JOB_COMPLETION_INDEX
   check_names
   find_former_life /dev/shm
-  mkdir -p "$mc_state/run" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" "$MINICLUSTER_HOME/bin" \
-    "$mc_slurm"
+  make_folders /tmp
   trap on_stop TERM INT
   trap on_exit EXIT
   # the stop may have come before the trap was set
   [ ! -e "$mc_told_to_stop" ] || exit "$RETRY_CODE"
   find_home "$mc_state"
   prepare
-  make_output_folder /tmp
   note_shared_memory /dev/shm
   find_memory /sys/fs/cgroup
   [ -z "$mc_was_killed" ] || return_after_kill
@@ -82,31 +80,30 @@ check_names() {
 # Makes the files that the pod's programs expect.
 prepare() {
   [ "$mc_shell" != /bin/sh ] || { mkdir -p "$mc_rc_bin" && ln -sf "$mc_shell" "$mc_rc_bin/bash"; }
-  ln -sf ../minicluster/flux.sh "$MINICLUSTER_HOME/bin/flux"
-  ln -sf ../minicluster/scale.sh "$MINICLUSTER_HOME/bin/minicluster-scale"
-  ln -sf minicluster/flux-view.sh "$MINICLUSTER_HOME/flux-view.sh"
   [ -z "$mc_view" ] || ln -sfn "$mc_view" "$MINICLUSTER_HOME/view"
-  offer_slurm
+  offer flux-view.sh "$MINICLUSTER_HOME"/flux-view.sh
+  offer flux.sh "$MINICLUSTER_HOME"/bin/flux
+  offer scale.sh "$MINICLUSTER_HOME"/bin/minicluster-scale
+  for mc_command in sbatch salloc srun squeue sacct sinfo scancel scontrol; do offer slurm.sh "$mc_slurm/$mc_command"; done
+  chmod 755 "$MINICLUSTER_HOME"/flux-view.sh "$MINICLUSTER_HOME"/bin/* "$mc_slurm"/*
   copy_secret curve/curve.cert
 }
 
-# Makes Slurm's commands, if this version has them: a live ConfigMap may be older. A file of two lines costs no process.
-offer_slurm() {
-  [ -e "$mc_files/slurm.sh" ] || return 0
-  for mc_command in sbatch salloc srun squeue sacct sinfo scancel scontrol; do
-    # shellcheck disable=SC2016 # for the file
-    # programs call them with an environment of their own
-    printf '%s\n' '#!/bin/sh' "export MINICLUSTER_HOME='$MINICLUSTER_HOME'" ". '$mc_files/slurm.sh'" >"$mc_slurm/$mc_command"
-  done
-  chmod 755 "$mc_slurm"/*
+# with PROGRAM, FILE: makes a command that sources one of our programs. A link would cost a process.
+offer() {
+  # programs call some with an environment of their own
+  printf '%s\n' '#!/bin/sh' "export MINICLUSTER_HOME='$MINICLUSTER_HOME'" ". '$mc_files/$1'" >"$2"
 }
 
-# with FOLDER: makes the folder of the jobs' output: that of the values, else one below FOLDER, which a read-only root
-# or a file of the image can prevent.
-make_output_folder() {
+# with FOLDER: makes the folders of the pod, and that of the jobs' output: that of the values, else one below FOLDER,
+# which a read-only root or a file of the image can prevent.
+make_folders() {
   FLUX_OUTPUT_DIR=${mc_logs:-$1/fluxout}
   export FLUX_OUTPUT_DIR
-  { [ -d "$FLUX_OUTPUT_DIR" ] || mkdir -p "$FLUX_OUTPUT_DIR" 2>/dev/null; } && [ -w "$FLUX_OUTPUT_DIR" ] && return 0
+  set -- "$mc_state/run/usage" "$mc_state/curve" "$mc_state/etc/flux/system" "$mc_state/var/lib/flux" \
+    "$MINICLUSTER_HOME/bin" "$mc_slurm"
+  mkdir -p "$@" "$FLUX_OUTPUT_DIR" 2>/dev/null || mkdir -p "$@"
+  [ -d "$FLUX_OUTPUT_DIR" ] && [ -w "$FLUX_OUTPUT_DIR" ] && return 0
   [ -z "$mc_logs" ] || return 0
   FLUX_OUTPUT_DIR=$mc_state/fluxout
   mkdir -p "$FLUX_OUTPUT_DIR"

@@ -157,7 +157,7 @@ def main(folder: Path, reserve: int, host: str, run: Path, more: Sequence[str]) 
         sys.exit("minicluster: flux.memoryReserve: this container has no limit of memory; set resources.limits.memory")
     if not reserve:
         # nothing is in a hurry
-        os.nice(10)
+        os.setpriority(os.PRIO_PROCESS, 0, 10)
     guard, peaks = Guard(memory, reserve, host, run, epilog), Peaks(run.parent / "usage", memory.known_limit())
     idle_jobs, has_begun = IdleJobs(limits_of(idle), guard.node) if idle else None, True
     while True:

@@ -3,7 +3,12 @@
 
 # Sets version to that of Flux, which must be 0.54 or later. On the lead only: workers have the same Flux.
 find_version() {
-  version=$("$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p')
+  # that of a view is in a file unless it was copied
+  pc=$mc_view/lib/pkgconfig/flux-core.pc
+  if [ -n "$mc_view" ] && [ -r "$pc" ]; then
+    while read -r key value; do [ "$key" != Version: ] || version=$value; done <"$pc"
+  fi
+  [ -n "$version" ] || version=$("$mc_flux" --version | sed -n 's/^commands:[[:space:]]*//p')
   case $version in
   0.[0-9].* | 0.[1-4][0-9].* | 0.5[0-3].*)
     warn "flux-core $version is too old: set flux.container.image to a view that has 0.54 or later"

@@ -71,15 +71,17 @@ note_shared_memory() { printf '%s\0' "$1"/* "$1"/.[!.]* >"$mc_state/run/shm"; }
 # As long as the broker runs: takes away what ended jobs leave, and with flux.memoryReserve ends jobs that take it. Without
 # a reserve it begins with the first job.
 guard_node() {
+  set -- "$mc_flux" python "$mc_files/guard.py" "$mc_memory_folder" "${mc_reserve:-0}" "$mc_host" "$mc_run" "$mc_own_shm" \
+    "${mc_idle:-}"
   [ -n "$mc_reserve" ] || wait_for_job
-  exec "$mc_flux" python "$mc_files/guard.py" "$mc_memory_folder" "${mc_reserve:-0}" "$mc_host" "$mc_run" \
-    "$mc_own_shm" "${mc_idle:-}" 2>&3 3>&-
+  # its start must not slow that of the job
+  [ -n "$mc_reserve" ] || ! command -v nice >/dev/null || set -- nice "$@"
+  exec "$@" 2>&3 3>&-
 }
 
 # Waits for the first job, of which usage.lua tells.
 wait_for_job() {
   begun=$mc_state/run/usage/begun
-  mkdir -p "${begun%/*}"
   [ -p "$begun" ] || mkfifo "$begun" || return 0
   exec 4<>"$begun"
   # of one that was before, with an earlier broker, nobody tells any more

@@ -16,13 +16,22 @@ done
 
 files=$MINICLUSTER_HOME/minicluster
 if ! [ -e "$files" ]; then
+  # what Kubernetes replaces at once; a machine that is no pod has a plain folder
+  source=$MINICLUSTER_HOME/configmap/..data
+  [ -e "$source" ] || source=${source%/*}
+  # in memory: to make 130 files on a disk whose files were just deleted takes a tenth of a second. A live Job of an older
+  # version has no such volume
+  copy=files/.files-${2:-}
+  [ -d "$MINICLUSTER_HOME/files" ] || copy=${copy#*/}
+  # of a copy that the memory has lost
+  [ ! -h "$files" ] || rm -f "$files"
   # the containers of a pod start at the same time, and each makes a copy; all use the copy that is linked first
-  copy=$MINICLUSTER_HOME/.files-${2:-}
+  copy=$MINICLUSTER_HOME/$copy
   [ ! -e "$copy" ] || rm -rf "$copy"
-  (umask 022 && mkdir "$copy" && cp "$MINICLUSTER_HOME"/configmap/* "$copy")
+  (umask 022 && exec cp -RL "$source" "$copy")
   # the agent reads its settings in each period
-  [ ! -e "$copy/agent.json" ] || ln -sf ../configmap/agent.json "$copy/agent.json"
-  if ! ln -sn "${copy##*/}" "$files" 2>/dev/null; then
+  [ ! -e "$copy/agent.json" ] || ln -sf "$MINICLUSTER_HOME/configmap/agent.json" "$copy/agent.json"
+  if ! ln -sn "${copy#"$MINICLUSTER_HOME/"}" "$files" 2>/dev/null; then
     [ -e "$files" ]
     rm -rf "$copy"
   fi

@@ -5,19 +5,21 @@
 mc_newline='
 '
 
-# with FOLDER, /proc/net: looks once a second, as long as the broker runs, and more often until there is a first
-# connection, which may be lost soon. When one is gone, which may have a successor already, lost_lead.py sees to the
-# broker.
+# with FOLDER, /proc/net: looks once a second, as long as the broker runs, and more often at first, for a connection that
+# may be lost soon. When one is gone, which may have a successor already, lost_lead.py sees to the broker.
 watch_connection() {
-  connections=' '
+  connections=' ' pause=0.2
   while :; do
-    if [ "$connections" = ' ' ]; then pause=0.2; else pause=1; fi
     # without a pause it would take a whole CPU
     sleep "$pause" 3>&- || return 0
     tell_kills
+    # for a look the kernel walks through the sockets of its machine: 6 ms. None before there can be a connection
+    [ "$connections" != ' ' ] || broker_uri >/dev/null || continue
     before=$connections
     find_connections "$1"
+    case $connections,$pause in ' ,0.2') pause=0.4 ;; ' ,0.4') pause=0.8 ;; *) pause=1 ;; esac
     has_lost_one || continue
+    pause=0.2
     if [ -n "$mc_notify" ]; then tell_lost 3>&- & fi
     if uri=$(broker_uri); then
       FLUX_URI=$uri timeout 60 "$mc_flux" python "$mc_files/lost_lead.py" 3>&- &

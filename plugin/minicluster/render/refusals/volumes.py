@@ -21,7 +21,7 @@ SOURCE_FIELDS = {
     **dict.fromkeys(("storageClass", "accessModes", "labels", "annotations", "keep"), ("capacity",)),
 }
 #: Folders below the mount path that have volumes of their own.
-FOLDERS = ("minicluster", "configmap", "curve", "config", "state", "munge", "copy", "bin")
+FOLDERS = ("minicluster", "configmap", "curve", "config", "state", "munge", "copy", "bin", "files", "slurm")
 VIEW = ("/opt/software", "/opt/views")
 
 
