@@ -112,7 +112,7 @@ endef
 requirements: ## pin the Python packages by version and hash, after a change in pyproject.toml; ARGS=--upgrade renews all
 	$(call need,uv,pip install uv)
 	$(call pin,plugin/requirements.txt,Versions and hashes of what the package needs at run time)
-	$(call pin,tools/requirements.txt,Versions and hashes of everything in .venv,--extra dashboard --extra docs --extra test \
+	$(call pin,tools/requirements.txt,Versions and hashes of everything in .venv,--extra dashboard --extra mcp --extra docs --extra test \
 		--constraint plugin/requirements.txt)
 
 # ARGS="…" goes to pytest in all of these

@@ -11,7 +11,7 @@ ROOMS: dict[str, set[str]] = {
     "cli": {"commands", "console", "release", "render"},
     "commands": {
         *("burst", "cluster", "console", "convert", "documents", "exec", "experiments", "kube", "lifecycle", "picture"),
-        *("pod", "release", "render", "status", "waiting"),
+        *("pod", "release", "render", "sdk", "status", "waiting"),
     },
     "burst": {"cluster", "console", "documents", "flux", "kube", "lead", "release", "render", "status"},
     "sdk": {"cluster", "console", "exec", "kube", "lead", "lifecycle", "picture", "release", "status", "waiting"},

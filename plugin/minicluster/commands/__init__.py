@@ -34,7 +34,7 @@ SECTIONS = {
     "Slurm's commands": ("sbatch", "srun", "salloc", "squeue", "sacct", "sinfo", "scancel", "scontrol"),
     "Larger changes and bursts": ("replace", "burst", "simulate"),
     "Rendering and GitOps": ("template", "render", "argocd", "keygen", "convert"),
-    "Setup and help": ("config", "support", "plugin", "chart"),
+    "Setup and help": ("config", "mcp", "support", "plugin", "chart"),
 }
 #: The module of each command, where it is not the command's name: that of `list` would hide Python's own
 MODULES = {name: name for names in SECTIONS.values() for name in names}

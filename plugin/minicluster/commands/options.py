@@ -14,7 +14,7 @@ from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.commands.amount import Amount
 from minicluster.commands.given_values import GivenValues
 from minicluster.console import lines, streams
-from minicluster.console.streams import Agree
+from minicluster.console.streams import Agree, Stake
 from minicluster.errors import Interrupted, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.constants import GROUP_LABEL
@@ -210,10 +210,10 @@ def yes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def agreement(is_sure: bool) -> Agree:
-    """Return what asks a person on a terminal, unless ``is_sure``. Scripts go on, except with what needs an answer."""
+    """Return what asks a person on a terminal, unless ``is_sure``. Scripts go on, except where more is at stake."""
 
-    def ask(question: str, is_needed: bool) -> None:
-        if is_sure:
+    def ask(question: str, stake: Stake) -> None:
+        if is_sure or stake == "nothing":
             return
         if sys.stdin.isatty() and sys.stderr.isatty():
             try:
@@ -223,7 +223,7 @@ def agreement(is_sure: bool) -> Agree:
                 raise Interrupted("nothing has changed") from None
             if not has_agreed:
                 raise StateError("nothing has changed")
-        elif is_needed:
+        elif stake == "more":
             raise StateError("nothing has changed, as there is no terminal to ask on: --yes agrees")
 
     return ask

@@ -14,6 +14,25 @@ def split(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
+class Tail:
+    """The last bytes of what comes in parts of any size."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._kept, self._came = most, bytearray(), 0
+
+    def take(self, data: bytes) -> None:
+        """Take a part."""
+        self._came += len(data)
+        self._kept += data
+        if len(self._kept) > 2 * self._most:
+            del self._kept[: -self._most]
+
+    def end(self) -> tuple[str, int]:
+        """Return them as a text, and how many bytes came before."""
+        last = bytes(self._kept[-self._most :])
+        return last.decode(errors="replace"), self._came - len(last)
+
+
 class Cutter:
     """Cuts bytes that come in parts of any size into lines that keep their ends."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from minicluster.console.pasted import Where, complete_all, completed
 from minicluster.console.signals import Handler, handled
@@ -19,8 +19,10 @@ from minicluster.errors import OutputError, UsageError, one_line
 
 #: Tells a person something; a `Told` has more for a terminal, and a `Step` is where a wait is
 Say = Callable[[str], None]
-#: Asks a person to agree to what was said, and raises StateError if not; True: also where nobody can be asked
-Agree = Callable[[str, bool], None]
+#: What a change may end: nothing, jobs, or more than one MiniCluster
+Stake = Literal["nothing", "jobs", "more"]
+#: Asks a person to agree to what was said, and raises StateError if not
+Agree = Callable[[str, Stake], None]
 
 
 class _Shown:

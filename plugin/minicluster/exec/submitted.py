@@ -3,11 +3,13 @@
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from minicluster.cluster.job import is_asleep, was_woken
 from minicluster.cluster.lead import Lead
+from minicluster.console import lines
 from minicluster.console.plurals import counted
 from minicluster.console.signals import handle_signals
 from minicluster.console.streams import Say
@@ -20,7 +22,8 @@ from minicluster.exec.run import run, run_program
 from minicluster.exec.written import HeldBack, Written
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import REQUEUE_ATTRIBUTE
-from minicluster.lead.ask import LateError, SilentError, program_words
+from minicluster.kube.port import KubePort
+from minicluster.lead.ask import QUESTIONS, LateError, SilentError, program_words, take
 from minicluster.lead.program import first_line
 from minicluster.status.lookup import Cluster, refusals
 from minicluster.waiting.ready import find_ready_lead
@@ -224,3 +227,22 @@ def show_output(kubernetes: Kubernetes, name: str, job: str, say: Say, *, follow
             if cut.code_of_pod and lead.uid == former:
                 raise
         written.again()
+
+
+def read_output(kubernetes: KubePort, name: str, job: str, most: int) -> tuple[str, int]:
+    """Return the last bytes of what a job has printed so far on both streams, and how many came before.
+
+    Wakes nothing. Raises StateError, also if there is no such job or no output; StatusError.
+    """
+    lead = find_ready_lead(kubernetes, name, lambda _: None, waits=False)
+    limit, tail = QUESTIONS["output of a job"], lines.Tail(most)
+    words = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh", *program_words(lead, lead.cluster, job))
+    with refusals(), closing(kubernetes.run(lead.pod.name, lead.pod.runner, words, has_input=True)) as channel:
+        channel.write(first_line(limit.program).encode())
+        has_ended = take(channel, limit.seconds, tail.take)
+    text, before = tail.end()
+    if not has_ended:
+        raise StateError(f"the output of job {job} did not come within {limit.seconds:g} s")
+    if channel.exit_code:
+        raise StateError(lines.split(text or "no answer")[-1].removeprefix("minicluster: "))
+    return text, before

@@ -36,6 +36,7 @@ QUESTIONS = {
     "job of a picture": Limit(20, "detail"),
     "change of a page": Limit(20),
     "events of a job": Limit(20),
+    "output of a job": Limit(60, "printed"),
     "log of a broker": Limit(20),
     "job of a client": Limit(20, "mine"),
     "submission": Limit(60),
@@ -84,13 +85,19 @@ def ask(kube: KubePort, pod: Pod, what: str, words: Sequence[str]) -> str:
 
 def read(channel: Channel, seconds: float | None) -> bytes | None:
     """Return what a command prints until its end; None if that is not within the time. Raises KubernetesError."""
-    end, out = None if seconds is None else time.monotonic() + seconds, bytearray()
+    out = bytearray()
+    return bytes(out) if take(channel, seconds, out.extend) else None
+
+
+def take(channel: Channel, seconds: float | None, each: Callable[[bytes], None]) -> bool:
+    """Give what a command prints to ``each``, and return whether it ended within the time. Raises KubernetesError."""
+    end = None if seconds is None else time.monotonic() + seconds
     while channel.wait(None, None if end is None else max(0.0, end - time.monotonic())):
         data = channel.read()
         if data is None:
-            return bytes(out)
-        out += data
-    return None
+            return True
+        each(data)
+    return False
 
 
 def program_words(lead: Lead, *words: str) -> list[str]:

@@ -133,13 +133,12 @@ def _release(kubernetes: KubePort, cluster: str) -> str:
 
 
 def _tell(kubernetes: KubePort, release: str, there: Contents, say: Say, agree: Agree) -> None:
-    """Say what goes, and let a person agree if anything is lost. Raises StateError."""
+    """Say what goes, and let a person agree. Raises StateError."""
     lost = [_tell_jobs(kubernetes, cluster, say) for cluster in there.clusters]
     more = [*(f"MiniCluster {name}" for name in there.clusters if len(there.clusters) > 1), *there.others]
     if more:
         say(f"the release {release} has more than one MiniCluster, and all of it goes: {', '.join(more)}")
-    if more or any(lost):
-        agree(f"Remove {release}?", bool(more))
+    agree(f"Remove {release}?", "more" if more else "jobs" if any(lost) else "nothing")
 
 
 def _tell_jobs(kubernetes: KubePort, name: str, say: Say) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from minicluster.cluster.job import recorded
 from minicluster.cluster.lead import Lead
 from minicluster.console.plurals import counted
-from minicluster.console.streams import Say
+from minicluster.console.streams import Say, Stake
 from minicluster.errors import KubernetesError
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask, program_words
@@ -15,7 +15,7 @@ from minicluster.render.broker import grace_parts
 from minicluster.render.constants import default_value
 
 
-def agree_to_all(_question: str, _is_needed: bool) -> None:
+def agree_to_all(_question: str, _stake: Stake) -> None:
     """Ask nobody."""
 
 

@@ -92,7 +92,7 @@ def replace(
             if refused:
                 say(f"{its_cluster.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
             if is_live and _tell_jobs(one, asked.grace):
-                agree(f"Replace {its_cluster.name}?", False)
+                agree(f"Replace {its_cluster.name}?", "jobs")
             _take_away(one, asked.grace, is_live=is_live)
         _make(one, change, asked.timeout)
 

@@ -43,7 +43,7 @@ def scale(  # noqa: PLR0913 - one has a default
 ) -> None:
     """Change the size, or that of a group. With ``seconds`` wait until the nodes are in Flux.
 
-    A smaller size tells which jobs end with the nodes that go, and lets ``agree`` ask.
+    A smaller size tells which jobs end with the nodes that go. ``agree`` asks before anything changes.
     Raises ChoiceError for what this MiniCluster can't have, EndError, DeadlineError, AccessError, StatusError;
     ToolError when Helm or the chart refuses.
     """
@@ -58,7 +58,7 @@ def scale(  # noqa: PLR0913 - one has a default
     if its_cluster.job and its_cluster.job.lead_address and seconds is not None:
         raise ChoiceError(f"{its_cluster.name} is a burst, and the Flux of its root has its nodes: leave out the wait")
     if policy:
-        _ask(kubernetes, its_cluster.name, asked, policy, say)
+        _ask(kubernetes, its_cluster.name, asked, policy, say=say, agree=agree)
     elif size is None:
         what = f"the size of {group}" if group else "its size"
         raise ChoiceError(f"{its_cluster.name} has no autoscaler that could choose {what}: give a number")
@@ -66,8 +66,8 @@ def scale(  # noqa: PLR0913 - one has a default
         _refuse_size(its_cluster.name, job, nodes, size)
         release = release_of(job)
         check_own_chart(kubernetes, release)
-        if size < nodes.size and _tell_jobs(cluster, job, nodes, size, say):
-            agree(f"Scale {its_cluster.name} to {size}?", False)
+        is_lost = size < nodes.size and _tell_jobs(cluster, job, nodes, size, say)
+        agree(f"Scale {its_cluster.name} to {size}?", "jobs" if is_lost else "nothing")
         what = f"{its_cluster.name} in namespace {job['metadata']['namespace']}{f', group {group}' if group else ''}"
         with streams.waiting():
             say(Progress(f"{what}: size {nodes.size} -> {size}", is_quiet=True))
@@ -139,7 +139,9 @@ def _refuse_end(name: str, job: Object) -> None:
         raise EndError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
 
 
-def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, Any], say: Say) -> None:
+def _ask(  # noqa: PLR0913 - one has a name each
+    kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, Any], *, say: Say, agree: Agree
+) -> None:
     """Ask the autoscaler for a size, or for that of a group. Raises ChoiceError when it refuses."""
     size, group = asked
     prefix = f"{group}=" if group else ""
@@ -147,6 +149,10 @@ def _ask(kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, An
     limits = f"from {policy['min']} to {policy['max']}"
     if size is not None and size > policy["max"]:
         raise ChoiceError(f"{itself}: {size} is over the maximum of {policy['max']}")
+    agree(
+        f"Ask the autoscaler of {group or name} for {'its own size' if size is None else f'at least {size} nodes'}?",
+        "nothing",
+    )
     lead = find_ready_lead(kubernetes, name, say)
     words = (f"{lead.home}/bin/minicluster-scale", prefix + ("auto" if size is None else str(size)))
     try:

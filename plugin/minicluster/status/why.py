@@ -69,13 +69,19 @@ def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
 
 def of_job(kubernetes: KubePort, name: str, job: str) -> Iterator[Reason]:
     """Yield why a job waits, where it runs, or how it ended. Raises ChoiceError, StateError, StatusError."""
+    cluster, known = ask_job(kubernetes, name, job)
+    yield from job_in_words(cluster.name, known, sizes_of(cluster))
+
+
+def ask_job(kubernetes: KubePort, name: str, job: str) -> tuple[LiveCluster, dict[str, Any]]:
+    """Return a MiniCluster, and what explain.py says of a job. Raises as `of_job` does."""
     way = "`minicluster jobs {}` may know the job"
     cluster, known = _asked(kubernetes, name, "why of a job", [job], way)
     if "error" in known:
         raise ChoiceError(f"{job!r} is not a job's id: give one that `minicluster jobs {cluster.name}` shows")
     if not known["job"]:
         raise ChoiceError(f"{cluster.name} has no job {job}: `minicluster jobs {cluster.name}` lists them")
-    yield from job_in_words(cluster.name, known, sizes_of(cluster))
+    return cluster, known
 
 
 def of_request(kubernetes: KubePort, name: str, options: Sequence[str]) -> Iterator[Reason]:

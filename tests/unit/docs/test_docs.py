@@ -114,7 +114,7 @@ def test_each_dependency_has_its_reasons() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [
         *project["dependencies"],
-        *(each for extra in ("sdk", "dashboard") for each in project["optional-dependencies"][extra]),
+        *(each for extra in ("sdk", "dashboard", "mcp") for each in project["optional-dependencies"][extra]),
     ]
     assert rows == ["package", *(re.split("[>=<]", each)[0] for each in needed)]
 
