@@ -35,7 +35,7 @@ def distribute(cluster: Cluster, *hosts: str, folder: str = PARENT, name: str = 
     """Run the program on the lead; return its exit code, its output and its errors."""
     (cluster.lead.state / "program").write_text(first_line("distribute"))
     start = f'echo $$ >{MOUNT}/pid; exec "$@" <{MOUNT}/program'
-    words = (FLUX, "python", "-c", BOOT, folder, name, KEY, "minicluster", "0", *hosts)
+    words = (FLUX, "python", "-c", BOOT, folder, name, KEY, "minicluster", "0", "", *hosts)
     done: subprocess.CompletedProcess[str] = cluster.lead.run("sh", "-c", start, "sh", *words)
     return done.returncode, done.stdout, done.stderr
 

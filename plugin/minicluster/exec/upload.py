@@ -10,7 +10,7 @@ import os
 import subprocess
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from minicluster.exec.submitted import FOLLOWING, SUBMITTING
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.kube.tool import CommandError, reason, text
 from minicluster.lead.ask import BrokenError, program_words, read, talk
-from minicluster.lead.program import first_line
+from minicluster.lead.program import first_line, program_text
 from minicluster.status.lookup import refusals
 
 #: Where uploads are in the folder of our files on each node, which is a volume
@@ -123,7 +123,7 @@ class _Nodes:
             fill()
         down = False
         if pods - known - {self.lead.pod.name}:
-            words = _copies(self.lead, place, name, self._pods, self._seconds)
+            words = _copies(self.lead, place, name, f"{self._seconds:g}", program_text("uploads"), *self._pods)
             told = _distribute(self.kubernetes, self.lead, name, words, COPIES_SECONDS + size / SECOND_BYTES)
             for line in told:
                 self.say(line)
@@ -210,16 +210,15 @@ def _missing(kubernetes: Kubernetes, lead: Lead, place: str, name: str, states: 
         raise StateError(f"{place}: {error}: run it again") from None
 
 
-def _copies(lead: Lead, folder: str, name: str, hosts: Iterable[str], seconds: float = 0) -> list[str]:
-    """Return the words that bring a file or folder of the lead to the other nodes; they wait for hosts some seconds."""
-    key = f"minicluster-{uuid.uuid4().hex}"
-    return program_words(lead, folder, name, key, streams.program(), f"{seconds:g}", *hosts)
+def _copies(lead: Lead, folder: str, name: str, *words: str) -> list[str]:
+    """Return the words that bring a file or folder of the lead to the other nodes: see distribute.py."""
+    return program_words(lead, folder, name, f"minicluster-{uuid.uuid4().hex}", streams.program(), *words)
 
 
 def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: Say) -> int:
     """Bring a file or folder of the lead to all other nodes; return the exit code. Names nodes that are down."""
     hosts = pods_of(kubernetes, lead.cluster)
-    code = run_program(kubernetes, lead, _copies(lead, folder, name, hosts), first_line("distribute"))
+    code = run_program(kubernetes, lead, _copies(lead, folder, name, "0", "", *hosts), first_line("distribute"))
     if not code and len(hosts) > 1:
         say(ok("the other nodes have it, too"))
     return code

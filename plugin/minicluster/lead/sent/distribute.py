@@ -1,13 +1,15 @@
-"""distribute.py FOLDER NAME KEY BEGIN SECONDS HOST…: brings FOLDER/NAME of the lead to the same place on all nodes.
+"""distribute.py FOLDER NAME KEY BEGIN SECONDS TAKE HOST…: brings FOLDER/NAME of the lead to the same place on nodes.
 
 Those are the nodes that are up; it waits for the hosts for some seconds, and names those whose broker is down then. KEY
-is a new name, which Flux knows the files by meanwhile. Each message begins with BEGIN. Ends with 0, or 1 when a node
-failed; a signal ends it, and Flux forgets the files too.
+is a new name, which Flux knows the files by meanwhile. Each message begins with BEGIN. TAKE is uploads.py where the
+folder is an upload: then nodes that have it are left alone, and of one that has changed a node that has the rest gets
+the changes alone. Ends with 0, or 1 when a node failed; a signal ends it, and Flux forgets the files too.
 Given to `flux python -c` by exec/copy.py. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -29,10 +31,17 @@ FILEMAP = (("filemap", "map", "-T"), ("filemap", "unmap", "-T"))
 #: A folder with the lead's mark is the lead's own, on a volume. There the files are already, and must not be replaced
 #: while the lead's broker has them mapped
 EXTRACT = """\
-folder=$1 key=$2 PATH=${PATH:+$PATH:}/usr/bin:/bin
-shift 2
-[ ! -e "$folder/.$key" ] || exit 0
-said=$({ mkdir -p -- "$folder" && flux "$@" "$key" -C "$folder"; } 2>&1) && exit
+folder=$1 key=$2 place=$3 name=$4 take=$5 PATH=${PATH:+$PATH:}/usr/bin:/bin
+shift 5
+[ ! -e "$folder/.$key" ] && { [ ! "$place" ] || [ ! -e "$place.here" ]; } || exit 0
+bring() {
+  # what a broken connection has left may be a part
+  [ ! "$take" ] || rm -rf -- "$place"
+  mkdir -p -- "$folder" && flux "$@" "$key" -C "$folder" || return
+  [ ! "$take" ] || flux python -c "$take" "$place" "$name" || return
+  [ ! "$place" ] || : >"$place.here"
+}
+said=$(bring "$@" 2>&1) && exit
 echo "failed: ${said##*
 }" >&2
 exit 1
@@ -78,8 +87,30 @@ def failures(text: str, hosts: list[str]) -> list[str]:
     return [f"{Hostlist(names).encode()}: {why}" for why, names in failed.items()]
 
 
-def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -> list[str]:
-    """Bring the files to ranks; return what failed."""
+def bring_upload(  # noqa: PLR0913, PLR0917 - what, and to where
+    place: Path, name: str, key: str, ranks: str, hosts: list[str], take: str
+) -> list[str]:
+    """Bring an upload to ranks; return what failed."""
+    here, delta = place.with_name(f"{place.name}.here"), place.with_name(f"{place.name}.delta")
+    if not here.exists():
+        here.touch()
+    with suppress(OSError, ValueError):
+        changed = [f"./{place.name}/{name}/{one}" for one in json.loads(delta.read_text(encoding="utf-8"))]
+        files = [f"./{place.name}.json", *changed]
+        if ranks and not distribute(str(place.parent), files, f"{key}-delta", ranks, hosts, (str(place), name, take)):
+            return []
+    for number in PASSED_SIGNALS:
+        signal.signal(number, end)
+    manifest = [f"./{place.name}.json"] if place.with_name(f"{place.name}.json").exists() else []
+    files = [f"./{place.name}/{name}", *manifest]
+    # the nodes that have it by now are left alone
+    return distribute(str(place.parent), files, key, ranks, hosts, (str(place), name, "")) if ranks else []
+
+
+def distribute(  # noqa: PLR0913, PLR0917 - what, and to where
+    folder: str, files: list[str], key: str, ranks: str, hosts: list[str], what: tuple[str, str, str] = ("", "", "")
+) -> list[str]:
+    """Bring files in a folder to ranks; return what failed. ``what`` are the place of an upload, its name and TAKE."""
     has_archive = run("archive", "list", "--help")[0] == 0
     (take, forget), get = (ARCHIVE, GET_ARCHIVE) if has_archive else (FILEMAP, GET_FILEMAP)
     mark = Path(folder, f".{key}")
@@ -88,11 +119,13 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
         # what the cache has of files that were mapped before, Flux takes for those of the same content that are mapped
         # now, until it drops them
         run("content", "dropcache")
-        code, said = run(*take, key, "-C", folder, f"./{name}")
+        code, said = run(*take, key, "-C", folder, *files)
         if code:
             last = said.strip().rpartition("\n")[2] or "flux failed"
             return [f"{hosts[0]}: {last}"]
-        code, said = run("exec", "-n", "-l", "-d", "/", "-r", ranks, "/bin/sh", "-c", EXTRACT, "sh", folder, key, *get)
+        code, said = run(
+            "exec", "-n", "-l", "-d", "/", "-r", ranks, "/bin/sh", "-c", EXTRACT, "sh", folder, key, *what, *get
+        )
         return (failures(said, hosts) or [f"flux exec: exit code {code}"]) if code else []
     except OSError as error:
         return [f"{hosts[0]}: {error.filename}: {error.strerror}"]
@@ -104,7 +137,7 @@ def distribute(folder: str, name: str, key: str, ranks: str, hosts: list[str]) -
             mark.unlink()
 
 
-def main(folder: str, name: str, key: str, begin: str, seconds: str, *wanted: str) -> int:
+def main(folder: str, name: str, key: str, begin: str, seconds: str, take: str, *wanted: str) -> int:  # noqa: PLR0913, PLR0917 - words
     """Do all, and return the exit code."""
     for number in PASSED_SIGNALS:
         signal.signal(number, end)
@@ -121,7 +154,10 @@ def main(folder: str, name: str, key: str, begin: str, seconds: str, *wanted: st
     if down:
         sys.stderr.write(f"{begin}: {Hostlist(down).encode()}: down, so the files are not there\n")
     ranks = ",".join(str(rank) for rank in sorted(online - {0}))
-    failed = distribute(folder, name, key, ranks, hosts) if ranks else []
+    if take:
+        failed = bring_upload(Path(folder), name, key, ranks, hosts, take)
+    else:
+        failed = distribute(folder, [f"./{name}"], key, ranks, hosts) if ranks else []
     for line in failed:
         sys.stderr.write(f"{begin}: {line}\n")
     return int(bool(failed))
