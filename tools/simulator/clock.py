@@ -4,7 +4,7 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +55,7 @@ class Loop:
             time=lambda: EPOCH_SECONDS + self.now,
             clock_gettime=lambda _: self.now,
             process_time=lambda: 0.0,
+            thread_time=lambda: 0.0,
             sleep=self.sleep,
             gmtime=time.gmtime,
             strftime=time.strftime,
@@ -69,6 +70,7 @@ class Process:
         """Start it; ``ended`` is called when the work returns or fails by OSError."""
         self.loop, self.is_over = loop, False
         self.error: BaseException | None = None
+        self.has_failed = False
         self._work, self._ended, self._is_killed, self._naps = work, ended, False, 0
         self._turn, self._rest = threading.Semaphore(0), threading.Semaphore(0)
         threading.Thread(target=self._run, daemon=True).start()
@@ -114,8 +116,10 @@ class Process:
         try:
             if not self._is_killed:
                 self._work()
-        except (OSError, Killed):
+        except Killed:
             pass
+        except OSError:
+            self.has_failed = True
         except BaseException as error:
             self.error = error
         finally:
@@ -138,6 +142,10 @@ class Lock:
         self._is_held = False
 
 
-def threading_module(loop: Loop) -> SimpleNamespace:
-    """Return what stands for Python's `threading`; the world starts what the programs would start in threads."""
-    return SimpleNamespace(Lock=lambda: Lock(loop), Thread=None, ExceptHookArgs=object)
+def threading_module(loop: Loop, start: Callable[[Callable[[], Any]], None]) -> SimpleNamespace:
+    """Return what stands for Python's `threading`; ``start`` starts the work of a thread."""
+
+    def thread(target: Callable[..., Any], args: Sequence[Any] = (), **_: bool) -> SimpleNamespace:
+        return SimpleNamespace(start=lambda: start(lambda: target(*args)))
+
+    return SimpleNamespace(Lock=lambda: Lock(loop), Thread=thread, ExceptHookArgs=object)

@@ -1,10 +1,12 @@
 """What happens to a MiniCluster by chance, from a seed: jobs, kills, evictions, lost machines, failing requests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 
-from tools.simulator.world import Setting, World
+from tools.simulator.clock import EPOCH_SECONDS
+from tools.simulator.jobs import Load
+from tools.simulator.world import GROUP, Setting, World
 
 #: Virtual seconds of an episode, before it settles
 EPISODE_SECONDS = 1800.0
@@ -12,6 +14,8 @@ EPISODE_SECONDS = 1800.0
 FAST_SECONDS, SLOW_SECONDS = 8.0, 90.0
 #: How long jobs work; of what they want to be warned
 WORK_SECONDS, WARNINGS = (0.5, 5.0, 30.0, 120.0), ("", "", "USR1", "USR1@10s")
+#: `flux.preemption` of some MiniClusters: when jobs are stopped for another one, in seconds
+PREEMPTION = ("20", "10", "15")
 
 
 def setting_of(random: Random) -> Setting:
@@ -23,6 +27,8 @@ def setting_of(random: Random) -> Setting:
         backlog=random.choice([0.0, 5.0, 20.0]),
         step_down=random.choice([0, 0, 1]),
         has_budget=random.random() < 0.7,
+        group=random.choice([0, 0, 3]),
+        preemption=random.choice([(), PREEMPTION]),
     )
 
 
@@ -33,11 +39,12 @@ def episode(seed: int, changes: Mapping[str, tuple[str, str]] | None = None) -> 
     world = World(seed, setting, changes or {})
     try:
         world.run(60.0)
+        happens = random.choice([happen, happen, happen_at_ends])
         is_fast, end = True, world.loop.now + EPISODE_SECONDS
         while world.loop.now < end:
             is_fast ^= random.random() < 0.1
             world.run(random.expovariate(1 / (FAST_SECONDS if is_fast else SLOW_SECONDS)))
-            happen(world, random)
+            happens(world, random)
         world.settle()
     finally:
         world.close()
@@ -47,10 +54,10 @@ def episode(seed: int, changes: Mapping[str, tuple[str, str]] | None = None) -> 
 def happen(world: World, random: Random) -> None:
     """Let one thing happen."""
     most, kubernetes = world.setting.most, world.kubernetes
-    index = random.choice([0, *range(most), *range(most)])
+    index = random.choice([0, *range(world.setting.all), *range(world.setting.all)])
     nodes = random.choice([1, 1, 1, 2, 3, most])
     kinds: list[tuple[int, Callable[[], object]]] = [
-        (40, lambda: world.submit(nodes, random.choice([1, 2]), random.choice(WORK_SECONDS), random.choice(WARNINGS))),
+        (40, lambda: submit(world, random, nodes)),
         (8, lambda: kubernetes.kill(index)),
         (2, lambda: kill_lead_twice(world, random.uniform(0.3, 6.0))),
         (6, lambda: world.evict(index)),
@@ -61,6 +68,7 @@ def happen(world: World, random: Random) -> None:
         (6, lambda: world.submit_at_drain(nodes)),
         (4, lambda: world.request(random.choice([0, 0, *range(1, most + 1)]))),
         (4, lambda: world.drain(index)),
+        (4, lambda: stop_at_end(world, random)),
         (3, world.lead.start_agent),
         (3, world.lead.start_undrainer),
         (3, lambda: setattr(kubernetes, "down_until", world.loop.now + random.uniform(1.0, 60.0))),
@@ -68,8 +76,53 @@ def happen(world: World, random: Random) -> None:
         (3, lambda: setattr(kubernetes, "lost_answer_part", random.choice([0.0, 0.0, 0.3]))),
         (1, kubernetes.lose_workers),
     ]
-    weights = [weight for weight, _ in kinds]
-    random.choices(kinds, weights)[0][1]()
+    choose(kinds, random)
+
+
+def happen_at_ends(world: World, random: Random) -> None:
+    """Let one thing happen about the end of a job that wants retries."""
+
+    def submit_own(nodes: int, seconds: float, fails: int) -> None:
+        world.submit(Load(nodes, 1, seconds, {"signal": "USR1", "retries": 3}, fails))
+
+    kinds: list[tuple[int, Callable[[], object]]] = [
+        (50, lambda: submit_own(random.choice([1, 1, 2]), random.choice([1.0, 30.0]), random.choice([1, 2, 3]))),
+        (40, lambda: stop_at_end(world, random)),
+        (5, world.lead.start_undrainer),
+        (5, lambda: world.kubernetes.kill(random.choice([0, 0, 1, 2]))),
+    ]
+    choose(kinds, random)
+
+
+def choose(kinds: Sequence[tuple[int, Callable[[], object]]], random: Random) -> None:
+    """Let one of some things happen, by their weights."""
+    random.choices(kinds, [weight for weight, _ in kinds])[0][1]()
+
+
+def submit(world: World, random: Random, nodes: int) -> None:
+    """Submit some job."""
+    own: dict[str, object] = {}
+    if warning := random.choice(WARNINGS):
+        own["signal"] = warning
+    if is_marked := random.random() < 0.3:
+        own["preemptible"] = 1
+    fails, retries = random.choice([(0, 0), (0, 0), (1, 3), (2, 3), (3, 1), (1, 0)])
+    if retries:
+        own["retries"] = retries
+    group = GROUP if world.setting.group and random.random() < 0.2 else ""
+    urgency = 16 if is_marked else random.choice([16, 16, 20])
+    nodes = min(nodes, world.setting.group) if group else nodes
+    seconds = random.choice(WORK_SECONDS)
+    world.submit(Load(nodes, random.choice([1, 2]), seconds, own, fails, group, urgency))
+
+
+def stop_at_end(world: World, random: Random) -> None:
+    """Tell the pod of a job to stop a moment before the job ends."""
+    running = [job for job in world.flux.active.values() if job.state == "run"]
+    if running:
+        job = random.choice(running)
+        left = job.fields["t_run"] + job.work - EPOCH_SECONDS - world.loop.now
+        world.loop.at(left - random.choice([0.0, 20.0]) - random.uniform(0.0, 2.0), partial(world.delete, job.ranks[0]))
 
 
 def reclaim(world: World, index: int, seconds: float) -> None:

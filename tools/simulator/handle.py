@@ -1,19 +1,20 @@
-"""What the pods' programs ask Flux: the services of its brokers, and its Python modules."""
+"""What the pods' programs ask Flux: the services of its brokers."""
 
 import errno
-import json
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from minicluster.flux.idset import parse_idset, to_idset
 
+from tools.simulator.broker import Service
 from tools.simulator.clock import EPOCH_SECONDS
 from tools.simulator.instance import Instance
-from tools.simulator.jobs import FILTERS, JobID
 
 #: How long a request takes, or its answer; and one of a few on a busy machine
 REQUEST_SECONDS, SLOW_SECONDS, SLOW_PART = (0.001, 0.05), (0.05, 3.0), 0.03
+#: How often who waits for a service looks whether it is still there; how long one waits that nothing wakes
+ANSWER_POLL_SECONDS, FOREVER_SECONDS = 0.02, 1e9
 T = TypeVar("T")
 
 
@@ -62,7 +63,14 @@ class Handle:
         """Ask a service."""
         if topic == "resource.drain":
             self.instance.drains()
-        answer = self.ask(lambda: getattr(self, topic.replace(".", "_").replace("-", "_"))(self.check(), payload))
+        method = getattr(self, topic.replace(".", "_").replace("-", "_"), no_service)
+        answer = self.ask(lambda: method(self.check(), payload))
+        if isinstance(answer, SimpleNamespace):
+            while not hasattr(answer, "reply"):
+                self.instance.loop.sleep(ANSWER_POLL_SECONDS)
+                if self.check().service is not answer.service:
+                    no_service(self.instance, payload)
+            answer = answer.reply
         future = SimpleNamespace(get=lambda: answer)
         future.wait_for = lambda _: future
         return future
@@ -128,81 +136,62 @@ class Handle:
             raise OSError(errno.ENOENT, "unknown job id")
 
     def minicluster_requeue(self, its: Instance, payload: Any) -> Any:
-        """Ask the program on the lead for copies of jobs."""
-        if its.service is None:
-            raise OSError(errno.ENOSYS, "No service matching minicluster.requeue is registered")
-        # one thread answers all
-        with its.serving:
-            return its.service(payload["jobs"])
+        """Ask the program on the lead for copies of jobs: it is woken, and answers later."""
+        if its.service is None or its.service.process.is_over:
+            no_service(its, payload)
+        assert its.service
+        request = SimpleNamespace(payload=payload, service=its.service)
+        its.service.requests.append(request)
+        its.service.process.wake(0.0)
+        return request
 
+    def service_register(self, _name: str) -> SimpleNamespace:
+        """Register the service of the program that runs."""
+        its = self.check()
+        assert its.loop.running
+        its.service = Service(its.loop.running)
+        return SimpleNamespace(get=lambda: None)
 
-class JobList:
-    """A list of jobs, as job-list knows them."""
-
-    def __init__(self, handle: Handle, *, attrs: list[str], filters: list[str], since: float, **_: Any) -> None:
-        states = set().union(*(FILTERS[name] for name in filters))
-        rows = handle.ask(lambda: [dict(job.listed) for job in handle.check().jobs.values()])
-        rows = [row for row in rows if row.get("state") in states and row.get("t_inactive", since + 1) > since]
-        self._rows = [{key: row[key] for key in ["id", *attrs] if key in row} for row in rows]
-
-    def fetch_jobs(self) -> "JobList":
-        """Return the list."""
+    def msg_watcher_create(self, answer: Callable[..., None], *_: Any) -> "Handle":
+        """Answer requests by a function."""
+        self._answer = answer
         return self
 
-    def get_jobs(self) -> list[dict[str, Any]]:
-        """Return the jobs."""
-        return self._rows
+    def __enter__(self) -> None:
+        """Begin to answer."""
+
+    def __exit__(self, *_: object) -> None:
+        """Answer no more."""
+
+    def reactor_run(self) -> None:
+        """Answer requests, one after the other."""
+        service = self.check().service
+        while service:
+            while service.requests:
+                self._answer(self, None, service.requests.pop(0), None)
+            self.instance.loop.sleep(FOREVER_SECONDS)
+
+    def respond(self, request: SimpleNamespace, reply: Any) -> None:
+        """Answer a request."""
+        request.reply = reply
+
+    def module_list(self, _its: Instance, _: Any) -> dict[str, Any]:
+        """Answer with the modules."""
+        return {"mods": [{"name": "sched-simple", "services": ["sched"]}]}
+
+    def config_get(self, _its: Instance, _: Any) -> dict[str, Any]:
+        """Answer with the configuration."""
+        return {}
+
+    def job_manager_queue_status(self, its: Instance, _: Any) -> dict[str, Any]:
+        """Answer with the status of the queue."""
+        return {"start": not its.is_stopped}
+
+    def job_manager_urgency(self, its: Instance, payload: Any) -> None:
+        """Change the urgency of a job."""
+        its.urge(payload["id"], payload["urgency"])
 
 
-def _lookup(handle: Handle, number: int, **_: Any) -> dict[str, Any] | None:
-    job = handle.ask(lambda: handle.check().jobs.get(number))
-    return {"jobspec": job.jobspec} if job else None
-
-
-def _list_now(handle: Handle, number: int, _: list[str]) -> SimpleNamespace:
-    its = handle.check()
-    return SimpleNamespace(get_job=lambda: its.list_now(its.jobs[number]))
-
-
-def _kvs_get(handle: Handle, key: str) -> Any:
-    if key not in handle.check().kvs:
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
-    return handle.check().kvs[key]
-
-
-def _kvs_put(handle: Handle, key: str, value: Any) -> None:
-    handle.check().kvs[key] = value
-
-
-def _resource_list(handle: Handle) -> SimpleNamespace:
-    used = handle.ask(lambda: handle.check().used())
-    text = json.dumps(resource_set(used))
-    allocated = SimpleNamespace(nnodes=len(used), encode=lambda: text)
-    return SimpleNamespace(get=lambda: SimpleNamespace(allocated=allocated))
-
-
-def modules(instance: Instance) -> dict[str, Any]:
-    """Return what stands for Flux's Python modules, by their names."""
-    job_list = SimpleNamespace(job_list_id=_list_now)
-    job = SimpleNamespace(
-        JobList=JobList,
-        JobID=JobID,
-        job_kvs_lookup=_lookup,
-        submit=lambda handle, text, urgency: handle.ask(lambda: handle.check().submit(json.loads(text), urgency, 0.0)),
-        cancel=lambda handle, number, note: handle.ask(lambda: handle.check().cancel(int(number), note)),
-        kill=lambda handle, number, signum: handle.ask(lambda: handle.check().kill(int(number), signum)),
-        list=job_list,
-    )
-    kvs = SimpleNamespace(get=_kvs_get, put=_kvs_put, commit=lambda _: instance.changed("size"))
-    constants = SimpleNamespace(FLUX_MSGTYPE_REQUEST=1, FLUX_RPC_STREAMING=2, FLUX_KVS_WATCH=4, FLUX_KVS_WAITCREATE=8)
-    resource = SimpleNamespace(resource_list=_resource_list)
-    util = SimpleNamespace(parse_fsd=lambda text: float(text.removesuffix("s")))
-    flux = {"job": job, "kvs": kvs, "constants": constants, "resource": resource, "util": util}
-    return {
-        "flux": SimpleNamespace(Flux=lambda: Handle(instance, 0), **flux),
-        **{f"flux.{name}": module for name, module in flux.items()},
-        "flux.job.list": job_list,
-        "flux.future": SimpleNamespace(Future=None),
-        # offers.py looks whether there is flux.resource.journal
-        "importlib.util": SimpleNamespace(find_spec=lambda _: None),
-    }
+def no_service(_its: Instance, _payload: Any) -> None:
+    """Tell that nothing answers."""
+    raise OSError(errno.ENOSYS, "No service matching is registered")

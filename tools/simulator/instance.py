@@ -1,9 +1,13 @@
 """A model of Flux: brokers that join and are lost, beside the queue. Facts: flux-core 0.88; RFC 20."""
 
+import errno
+import signal
 from functools import partial
 
-from tools.simulator.jobs import FILTERS
-from tools.simulator.queue import Broker, JobQueue
+from tools.simulator.broker import Broker
+from tools.simulator.clock import EPOCH_SECONDS
+from tools.simulator.jobs import FILTERS, exception
+from tools.simulator.queue import TERM_SECONDS, JobQueue
 
 #: How a job ends that ran when its lead was killed
 FORMER_LEAD_NOTE = "failed to create guest ns"
@@ -62,3 +66,37 @@ class Instance(JobQueue):
 
         for delay, event in ((first, fail), (first + self.random.uniform(0.0, 1.0), forget)):
             self.loop.at(delay, partial(self.if_lives, generation, event))
+
+    def cancel(self, number: int, note: str) -> None:
+        """Cancel a job: one that runs gets SIGTERM, and may take its time. Raises OSError for one that has ended."""
+        job = self.jobs[number]
+        if job.state in FILTERS["inactive"]:
+            raise OSError(errno.EINVAL, "job is inactive")
+        if job.state in FILTERS["pending"]:
+            self.end(job, "canceled")
+        elif job.state == "run":
+            run = job.runs
+            if "flux.preemption" in note:
+                self.fates.stop(job, self.loop.now + EPOCH_SECONDS - job.fields["t_run"])
+            job.fields = exception("cancel", note) | job.fields
+            self.list(job)
+            self.later(
+                0.0,
+                TERM_SECONDS,
+                lambda: self.end_by(job, "cancel", note) if (job.state, job.runs) == ("run", run) else None,
+            )
+
+    def kill(self, number: int, signum: int) -> None:
+        """Send a signal to the tasks of a job. Raises OSError for one that does not run."""
+        job = self.jobs[number]
+        if job.state != "run":
+            raise OSError(errno.EINVAL, "job is not running")
+        if signum == signal.SIGKILL and job.state == "run":
+            self.clean(job, "failed")
+
+    def urge(self, number: int, urgency: int) -> None:
+        """Change the urgency of a job."""
+        if job := self.active.get(number):
+            job.urgency = job.fields["priority"] = urgency
+            self.list(job)
+            self.schedule()

@@ -1,4 +1,4 @@
-"""A model of Kubernetes for one Indexed Job: the API server, the Job controller, and the kubelets of its pods.
+"""A model of Kubernetes for the Indexed Jobs of one MiniCluster: API server, Job controller, kubelets of their pods.
 
 Times are from the seed. A pod that is told to stop runs the program that ships for it.
 """
@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from tools.simulator.clock import Loop, Process
+from tools.simulator.indexed_job import IndexedJob, merge
 from tools.simulator.instance import Instance
 
 #: What a pod of ours has as its grace period, and the parts of it: jobs go on, jobs are ended
@@ -24,9 +25,9 @@ LOST_NODE_SECONDS = 90.0
 
 @dataclass(eq=False)
 class Pod:
-    """A pod of the Job."""
+    """A pod of a Job."""
 
-    index: int
+    index: int  #: its rank in Flux
     leaves: bool = False  #: it was told to stop
     is_lost: bool = False  #: its machine is gone
     program: Process | None = None  #: what it runs then
@@ -34,26 +35,19 @@ class Pod:
 
 
 class Kubernetes:
-    """The API server with one Job, its controller and its pods."""
+    """The API server with the Jobs, their controller and their pods."""
 
-    def __init__(self, loop: Loop, random: Random, instance: Instance, size: int) -> None:
+    def __init__(self, loop: Loop, random: Random, instance: Instance, sizes: Mapping[str, int]) -> None:
         self.loop, self.random, self.instance = loop, random, instance
         self.pods: dict[int, Pod] = {}
-        self.job: dict[str, Any] = {
-            "metadata": {"uid": "u", "resourceVersion": "1", "annotations": {}, "labels": {}, "managedFields": []},
-            "spec": {
-                "completions": size,
-                "parallelism": size,
-                "suspend": False,
-                "template": {"metadata": {}, "spec": {}},
-            },
-        }
-        self.budget: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "spec": {}}
+        self.jobs = {f"mc-{name}" if name else "mc": IndexedJob(instance.groups[name], sizes[name]) for name in sizes}
+        self.own = self.jobs["mc"]
+        self.job = self.own.manifest
         self.failed = -math.inf  #: when a request has failed last
         self.down_until, self.error_part, self.lost_answer_part = 0.0, 0.0, 0.0
         self.leave: Callable[[int], Any] = lambda _: None  #: the program of a leaving pod, by its index
         self.lead_started: Callable[[], None] = lambda: None
-        self.shrinks: Callable[[int], None] = lambda _: None  #: is asked before the Job gets smaller
+        self.shrinks: Callable[[IndexedJob, int], None] = lambda *_: None  #: is asked before a Job gets smaller
         self.suspended: Callable[[], None] = lambda: None
         self._is_reconciling = False
         self.reconcile_soon()
@@ -81,27 +75,29 @@ class Kubernetes:
             self.loop.sleep(self.random.uniform(least, most))
 
     def _answer(self, error: Callable[[str], Exception], method: str, path: list[str], body: Any) -> Any:
-        kind = path[-2] if path[-1] == "mc" else path[-1]
-        if kind == "events":
+        if path[-1] == "events":
             return {}
-        thing = {"jobs": self.job, "poddisruptionbudgets": self.budget}[kind]
+        kind, job = path[-2], self.jobs[path[-1]]
+        thing = {"jobs": job.manifest, "poddisruptionbudgets": job.budget}[kind]
         if method == "PATCH":
             body = copy.deepcopy(body)
             if body["metadata"].pop("resourceVersion") != thing["metadata"]["resourceVersion"]:
                 raise error("409 the object has been modified")
             if kind == "jobs" and "spec" in body:
-                self._change_job(error, body)
+                self._change_job(error, job, body)
             merge(thing, body)
             self.write(thing)
         return thing
 
-    def _change_job(self, error: Callable[[str], Exception], body: dict[str, Any]) -> None:
-        spec = {**self.job["spec"], **body["spec"]}
-        if not spec["suspend"] and spec["completions"] != spec["parallelism"]:
+    def _change_job(self, error: Callable[[str], Exception], job: IndexedJob, body: dict[str, Any]) -> None:
+        before = job.manifest["spec"]
+        spec = {**before, **body["spec"]}
+        if before["completions"] != spec["completions"] != spec["parallelism"]:
             raise error("422 completions: Invalid value")
-        if self.size > spec["parallelism"] and not spec["suspend"]:
-            self.shrinks(spec["parallelism"])
-        if spec["suspend"] and not self.job["spec"]["suspend"]:
+        size = 0 if spec["suspend"] else spec["parallelism"]
+        if job.size > size and (size or job is not self.own):
+            self.shrinks(job, size)
+        if spec["suspend"] and not before["suspend"] and job is self.own:
             suspended, self.suspended = self.suspended, lambda: None
             suspended()
         body["metadata"]["managedFields"] = [{"manager": "helm"}, {"manager": "minicluster-agent"}]
@@ -111,16 +107,16 @@ class Kubernetes:
         thing["metadata"]["resourceVersion"] = str(int(thing["metadata"]["resourceVersion"]) + 1)
         self.reconcile_soon()
 
-    @property
-    def size(self) -> int:
-        """The pods that the Job is to have."""
-        return 0 if self.job["spec"]["suspend"] else int(self.job["spec"]["parallelism"])
+    def job_of(self, rank: int) -> IndexedJob:
+        """Return the Job whose pod has a rank."""
+        return next(job for job in self.jobs.values() if rank in job.ranks)
 
-    def may_evict(self, index: int) -> bool:
+    def may_evict(self, rank: int) -> bool:
         """Tell whether the disruption budget lets a pod go."""
-        selector = self.budget["spec"].get("selector") or {}
+        job = self.job_of(rank)
+        selector = job.budget["spec"].get("selector") or {}
         held = [value for each in selector.get("matchExpressions", []) for value in each["values"]]
-        return str(index) not in held
+        return str(rank - job.ranks.start) not in held
 
     # the Job controller
 
@@ -132,17 +128,19 @@ class Kubernetes:
 
     def _reconcile(self) -> None:
         self._is_reconciling = False
-        for index in range(self.size):
-            if index not in self.pods:
-                self.pods[index] = pod = Pod(index)
-                slow = self.random.random() < 0.1
-                self._later(20.0 if slow else 1.0, 60.0 if slow else 4.0, pod, self._start)
-        for index, pod in list(self.pods.items()):
-            if index >= self.size:
+        for job in self.jobs.values():
+            for rank in job.ranks[: job.size]:
+                if rank not in self.pods:
+                    self.pods[rank] = pod = Pod(rank)
+                    slow = self.random.random() < 0.1
+                    self._later(20.0 if slow else 1.0, 60.0 if slow else 4.0, pod, self._start)
+            if self.random.random() < 0.3:
+                # its status
+                metadata = job.manifest["metadata"]
+                metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        for rank, pod in list(self.pods.items()):
+            if not self.job_of(rank).has(rank):
                 self.stop(pod)
-        if self.random.random() < 0.3:
-            # its status
-            self.job["metadata"]["resourceVersion"] = str(int(self.job["metadata"]["resourceVersion"]) + 1)
 
     # the kubelets
 
@@ -224,14 +222,3 @@ class Kubernetes:
         for pod in self.pods.values():
             if pod.program:
                 pod.program.kill()
-
-
-def merge(thing: dict[str, Any], change: Mapping[str, Any]) -> None:
-    """Apply a merge patch (RFC 7386)."""
-    for key, value in change.items():
-        if value is None:
-            thing.pop(key, None)
-        elif isinstance(value, Mapping) and isinstance(thing.get(key), dict):
-            merge(thing[key], value)
-        else:
-            thing[key] = copy.deepcopy(value)

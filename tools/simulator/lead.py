@@ -1,19 +1,19 @@
 """What runs beside the lead's broker: the agent and the undrainer, as the lead's scripts start and stop them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from tools.simulator.clock import Process, threading_module
-from tools.simulator.handle import Handle, modules
-from tools.simulator.instance import Instance
+from tools.simulator.clock import Loop, Process, threading_module
+from tools.simulator.flux_modules import modules
+from tools.simulator.handle import Handle
 from tools.simulator.kubernetes import Kubernetes
-from tools.simulator.shipped import Machine, Programs, text_file
+from tools.simulator.shipped import Folder, Machine, Programs, text_file
 
-#: What wakes the programs of the lead
-STREAMS = {"agent": ("jobs", "nodes", "size", "starts"), "undrainer": ("nodes", "exceptions")}
+#: What wakes the agent
+AGENT_STREAMS = ("jobs", "nodes", "size", "starts")
 #: After a change they look so much later
 SETTLED_SECONDS = 0.05
 
@@ -23,27 +23,34 @@ class LeadPrograms:
 
     def __init__(
         self,
-        flux: Instance,
         kubernetes: Kubernetes,
         settings: Mapping[str, Any],
+        preemption: Sequence[str],
         texts: Mapping[str, tuple[str, str]],
         say: Callable[..., None],
     ) -> None:
-        """Take the settings of the agent, changes of the programs' texts, and what is told of their lines."""
-        self.flux, self.kubernetes, self.loop, self.random = flux, kubernetes, flux.loop, flux.random
-        self._settings, self._texts, self._say = settings, texts, say
-        self.programs = self.load()
-        self.running: dict[str, Process] = {}
-        self.napping: set[str] = set()  #: programs that wait for a change
-        self.changed: set[str] = set()  #: programs that are to look
+        """Take the settings of the agent, `flux.preemption`, changes of the programs' texts, and their log."""
+        self.kubernetes, self.flux = kubernetes, kubernetes.instance
+        self.loop, self.random = self.flux.loop, self.flux.random
+        self._settings, self._preemption, self._texts, self._say = settings, preemption, texts, say
+        self.running: dict[str, list[Process]] = {}  #: the threads of each program
+        self.listeners: dict[str, list[Listener]] = {}  #: what wakes them
+        self.records: dict[int, dict[str, Any]] = {}  #: of the history, on a claim
+        self.programs = self.load("agent")
 
-    def load(self) -> Programs:
+    def load(self, name: str) -> Programs:
         """Load the programs as a new process does."""
         stand_ins = {**modules(self.flux), "time": self.loop.time_module(), "os": Machine(self._signal)}
-        stand_ins["threading"] = threading_module(self.loop)
-        # the volume is never full
+        stand_ins["threading"] = threading_module(self.loop, partial(self._thread, name))
+        # the volume is never full, its store never large
         stand_ins["saved"] = SimpleNamespace(problem=lambda _: "", state_folder=None)
+        stand_ins["compaction"] = SimpleNamespace(Compaction=lambda _: SimpleNamespace(look=lambda _: ""))
+        stand_ins["kvs_cleanup"] = SimpleNamespace(remove_empty_directories=lambda _: None)
         programs = Programs(stand_ins, self._say, self._texts)
+        listen = self.listeners.setdefault(name, [])
+        programs.changes.Changes = type("Changes", (Listener,), {"loop": self.loop, "others": listen})
+        programs.history.History = lambda _: SimpleNamespace(append=self._record, last=lambda: dict(self.records))
+        programs.history.folder = Folder
         error = programs.kube.KubeError
 
         def call(_: object, method: str, path: str, body: Any = None, *_kind: str) -> Any:
@@ -51,6 +58,10 @@ class LeadPrograms:
 
         programs.kube.Kube.call = call
         return programs
+
+    def _record(self, lines: Iterable[str]) -> None:
+        """Add to the history."""
+        self.records.update((record["number"], record) for record in map(json.loads, lines))
 
     def _signal(self, pid: int, _signum: int) -> None:
         index = pid - 1000
@@ -74,61 +85,82 @@ class LeadPrograms:
 
         def work() -> None:
             agent = self.programs.agent.Agent(Handle(self.flux, 0), text_file(lambda: settings), problems)
-            self.programs.agent.work(agent, self._changes("agent"))
+            self.programs.agent.work(agent, Listener.of(self.loop, self.listeners["agent"], AGENT_STREAMS))
 
         self._start("agent", work)
 
     def start_undrainer(self) -> None:
         """Start the undrainer; one that runs is killed."""
-        programs = self.load()
-        module = programs.undrainer
-
-        def work() -> None:
-            handle = Handle(self.flux, 0)
-            copies = programs.put_back.Copies()
-            self.flux.service = lambda wanted: programs.put_back.make_copies(handle, wanted, copies)
-            module.undrain(handle, module.replaced_ranks(handle))
-            module.watch(handle, programs.losses.Losses(handle, "requeue", copies), self._changes("undrainer"))
-
-        self._start("undrainer", work)
+        module = self.load("undrainer").undrainer
+        settings = text_file(lambda: json.dumps(self._settings))
+        self._start("undrainer", lambda: module.main("requeue", True, self._preemption, settings))
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
-        if name in self.running:
-            self.running.pop(name).kill()
-        self.napping.discard(name)
-        self.changed.discard(name)
+        self._stop(name)
         if self.flux.is_alive:
-            self.running[name] = Process(self.loop, work, lambda: self._start_again(name))
+            self._thread(name, work)
 
-    def _start_again(self, name: str) -> None:
-        """Start a program that has failed, unless its broker is gone."""
-        generation = self.flux.generation
-        start = {"agent": self.start_agent, "undrainer": self.start_undrainer}[name]
-        self.loop.at(10.0, partial(self._if_lives, generation, start))
+    def _stop(self, name: str) -> None:
+        for thread in self.running.pop(name, []):
+            thread.kill()
+        self.listeners.get(name, []).clear()
 
-    def _changes(self, name: str) -> SimpleNamespace:
-        """Return what stands for the `Changes` of a program."""
-        return SimpleNamespace(wait=partial(self._wait_for_change, name))
+    def _thread(self, name: str, work: Callable[[], Any]) -> None:
+        """Start a thread of a program, which ends with it."""
+        thread = Process(self.loop, work, lambda: self._fail(name, thread))
+        self.running.setdefault(name, []).append(thread)
 
-    def _wait_for_change(self, name: str, least: float, most: float) -> None:
-        """Let a program wait, as `Changes.wait` does."""
-        end = self.loop.now + most
-        self.loop.sleep(min(least, most))
-        if name not in self.changed:
-            self.napping.add(name)
-            self.loop.sleep(max(0.0, end - self.loop.now))
-            self.napping.discard(name)
-        self.changed.discard(name)
+    def _fail(self, name: str, thread: Process) -> None:
+        """Start a program again of which a thread has failed, unless its broker is gone."""
+        if thread.has_failed and thread in self.running.get(name, []):
+            self._stop(name)
+            start = {"agent": self.start_agent, "undrainer": self.start_undrainer}[name]
+            self.loop.at(10.0, partial(self._if_lives, self.flux.generation, start))
 
     def wake(self, what: str) -> None:
         """Wake the programs for which a change is."""
-        for name in (name for name, streams in STREAMS.items() if what in streams):
-            self.changed.add(name)
-            if name in self.napping:
-                self.napping.discard(name)
-                self.running[name].wake(SETTLED_SECONDS)
+        for listeners in self.listeners.values():
+            for listener in listeners:
+                listener.hear(what)
 
     def end(self) -> None:
         """End all."""
-        for program in self.running.values():
-            program.kill()
+        for name in [*self.running]:
+            self._stop(name)
+
+
+class Listener:
+    """What stands for the `Changes` of a program."""
+
+    loop: Loop
+    others: list["Listener"]
+
+    def __init__(self, _handle: object, names: Collection[str] = (), _groups: object = ()) -> None:
+        """Listen to changes."""
+        self._names, self._has_changed = names, False
+        self._napping: Process | None = None
+        self.others.append(self)
+
+    @classmethod
+    def of(cls, loop: Loop, others: list["Listener"], names: Collection[str]) -> "Listener":
+        """Return one for a program that has no module `changes`."""
+        made: Listener = type("Changes", (cls,), {"loop": loop, "others": others})(None, names)
+        return made
+
+    def wait(self, least: float, most: float) -> None:
+        """Let a program wait, as `Changes.wait` does."""
+        end = self.loop.now + most
+        self.loop.sleep(min(least, most))
+        if not self._has_changed:
+            self._napping = self.loop.running
+            self.loop.sleep(max(0.0, end - self.loop.now))
+            self._napping = None
+        self._has_changed = False
+
+    def hear(self, what: str) -> None:
+        """Wake the program if a change is for it."""
+        if what in self._names:
+            self._has_changed = True
+            if self._napping:
+                self._napping.wake(SETTLED_SECONDS)
+                self._napping = None

@@ -4,18 +4,16 @@ Jobs are allocated whole cores, first come, first served. What Flux tells of job
 Facts: flux-core 0.88; RFC 21.
 """
 
-import errno
-import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from random import Random
 from typing import Any
 
 from minicluster.flux.idset import to_idset
 
-from tools.simulator.clock import EPOCH_SECONDS, Lock, Loop
-from tools.simulator.jobs import FILTERS, Job, wanted
+from tools.simulator.broker import Broker, Service
+from tools.simulator.clock import EPOCH_SECONDS, Loop
+from tools.simulator.jobs import FILTERS, Fates, Job, exception, own_attributes, wanted
 
 #: How long a job's last moments take, and how long a job lives on after SIGTERM
 CLEANUP_SECONDS, TERM_SECONDS = 0.3, 8.0
@@ -25,20 +23,12 @@ LATE_SECONDS, LATE_PART = (0.05, 3.0), 0.03
 PURGE_SECONDS = 3600.0
 
 
-@dataclass
-class Broker:
-    """A broker that runs: connected from its start on, online once it has joined."""
-
-    since: float
-    is_online: bool = False
-
-
 class JobQueue:
     """The queue of a MiniCluster, and what it knows of the brokers."""
 
-    def __init__(self, loop: Loop, random: Random, size: int, cores: int) -> None:
-        self.loop, self.random = loop, random
-        self.cores = dict.fromkeys(range(size), cores)
+    def __init__(self, loop: Loop, random: Random, groups: Mapping[str, range], cores: int) -> None:
+        self.loop, self.random, self.groups = loop, random, groups
+        self.cores = {rank: cores for ranks in groups.values() for rank in ranks}
         self.brokers: dict[int, Broker] = {}
         self.online: set[int] = set()  #: as the resource module knows it
         self.drained: dict[int, tuple[str, float]] = {}
@@ -47,14 +37,13 @@ class JobQueue:
         self.newest = 0
         self.kvs: dict[str, Any] = {}
         self.generation, self.starttime, self.is_stopped = 0, 0.0, False
-        self.serving = Lock(loop)
         self.ended = 0.0  #: when the last lead ended
-        self.service: Callable[[list[int]], Any] | None = None  #: that of requeue.py
+        self.service: Service | None = None  #: that of requeue.py
         self.changed: Callable[[str], None] = lambda _: None  #: is told of `jobs`, `nodes`, `size`, `exceptions`
         self.drains: Callable[[], None] = lambda: None  #: is told when somebody is about to drain a rank
-        self.successes: dict[int, int] = {}  #: by lineage
-        self.given_up: set[int] = set()  #: lineages that lost too many nodes
+        self.fates = Fates()
         self._is_scheduling = False
+        self._listed_at = 0.0  #: when job-list knows all that has happened
 
     @property
     def is_alive(self) -> bool:
@@ -66,13 +55,14 @@ class JobQueue:
         if self.is_alive and generation == self.generation:
             event()
 
-    def submit(self, jobspec: Mapping[str, Any], urgency: int, work: float) -> int:
-        """Take a job, and return its id."""
+    def submit(self, jobspec: Mapping[str, Any], urgency: int, work: float, fails: int = 0) -> int:
+        """Take a job, and return its id. Its work fails as often as it is told before it succeeds."""
         self.newest = number = self.newest + 1
-        own = jobspec["attributes"]["user"].get("minicluster", {})
+        own = own_attributes(jobspec)
         before = self.jobs.get(int(own["continues"][1:])) if "continues" in own else None
         lineage, work = (before.lineage, before.work) if before else (number, work)
         job = Job(number, dict(jobspec), urgency, lineage, work, self.loop.now)
+        self.fates.submit(job, before, fails)
         for each in jobspec["attributes"]["system"].get("dependencies") or []:
             if each["scheme"] == "afternotok":
                 job.after = int(each["value"][1:])
@@ -80,7 +70,7 @@ class JobQueue:
             elif each["scheme"] == "begin-time":
                 job.begins = float(each["value"]) - EPOCH_SECONDS
         self.jobs[number] = self.active[number] = job
-        self._list(job)
+        self.list(job)
         self.later(0.0, 0.05, lambda: self.release(job))
         return number
 
@@ -91,7 +81,7 @@ class JobQueue:
         if job.after:
             before = self.jobs.get(job.after)
             if before and before.state == "completed":
-                self._end(job, "canceled")
+                self.end(job, "canceled")
             if before and before.state in {*FILTERS["active"], "completed"}:
                 return
         if job.begins > self.loop.now:
@@ -99,7 +89,7 @@ class JobQueue:
             return
         job.state = "sched"
         job.fields |= {"priority": job.urgency, "t_depend": EPOCH_SECONDS + self.loop.now}
-        self._list(job)
+        self.list(job)
         self.tell("jobs")
         self.schedule()
 
@@ -114,15 +104,20 @@ class JobQueue:
         if not self.is_alive or self.is_stopped:
             return
         free = self.free()
-        waiting = [job for _, job in sorted(self.active.items()) if job.state == "sched"]
-        for job in waiting:
+        waiting = [job for job in self.active.values() if job.state == "sched" and job.urgency]
+        for job in sorted(waiting, key=lambda job: (-job.urgency, job.number)):
             nodes, cores = wanted(job.jobspec)
-            ranks = [rank for rank, count in sorted(free.items()) if count >= cores][:nodes]
+            may = self.allowed(job.jobspec["attributes"]["system"].get("constraints"))
+            ranks = [rank for rank, count in sorted(free.items()) if count >= cores and rank in may][:nodes]
             if len(ranks) < nodes:
                 return
             for rank in ranks:
                 free[rank] -= cores
             self._run(job, ranks)
+
+    def allowed(self, constraints: Mapping[str, Any] | None) -> Collection[int]:
+        """Return the ranks that a job's constraints allow: the property of a node is its group's name."""
+        return self.groups[constraints["properties"][0]] if constraints else self.cores
 
     def free(self) -> dict[int, int]:
         """Return the free cores of the ranks that may get jobs."""
@@ -136,10 +131,10 @@ class JobQueue:
     def _run(self, job: Job, ranks: list[int]) -> None:
         beside = [one for one in self.active.values() if one.lineage == job.lineage and one.state == "run"]
         assert not beside, f"job {job.number} runs beside {beside[0].number}: it is twice the same"
-        assert not self.successes.get(job.lineage), f"job {job.number} runs, and was done before"
+        assert not self.fates.successes.get(job.lineage), f"job {job.number} runs, and was done before"
         job.state, job.ranks = "run", ranks
-        job.fields["ranks"] = to_idset(ranks)
-        self._list(job)
+        job.fields |= {"ranks": to_idset(ranks), "t_run": EPOCH_SECONDS + self.loop.now}
+        self.list(job)
         self.tell("starts")
         run = job.runs
         delay = self.random.uniform(0.05, 0.3)
@@ -158,32 +153,35 @@ class JobQueue:
         if (job.state, job.runs) != ("run", run) or any(rank not in self.brokers for rank in job.ranks):
             return
         if self.is_alive:
-            self.successes[job.lineage] = self.successes.get(job.lineage, 0) + 1
-            self._clean(job, "completed")
+            code = self.fates.end(job)
+            job.fields["waitstatus"] = code << 8
+            self.clean(job, "failed" if code else "completed")
 
     def end_by(self, job: Job, kind: str, note: str) -> None:
         """End a job by an exception, unless it ends already."""
         if job.state == "cleanup":
-            self.later(0.0, CLEANUP_SECONDS, lambda: self._end(job, job.result))
+            self.later(0.0, CLEANUP_SECONDS, lambda: self.end(job, job.result))
             return
         # the first of several counts
-        job.fields = {"exception_type": kind, "exception_note": note, **job.fields}
-        self._clean(job, "canceled" if job.fields["exception_type"] == "cancel" else "failed")
+        job.fields = exception(kind, note) | job.fields
+        self.clean(job, "canceled" if job.fields["exception_type"] == "cancel" else "failed")
         self.tell("exceptions")
 
-    def _clean(self, job: Job, result: str) -> None:
+    def clean(self, job: Job, result: str) -> None:
+        """Let a job end, soon."""
         job.state, job.result = "cleanup", result
         job.runs += 1
-        self._list(job)
+        self.list(job)
         generation = self.generation
-        self.later(0.01, CLEANUP_SECONDS, partial(self.if_lives, generation, partial(self._end, job, result)))
+        self.later(0.01, CLEANUP_SECONDS, partial(self.if_lives, generation, partial(self.end, job, result)))
 
-    def _end(self, job: Job, result: str) -> None:
+    def end(self, job: Job, result: str) -> None:
+        """Note that a job has ended."""
         if job.state not in FILTERS["active"]:
             return
         job.state, job.ranks = result, []
         job.fields["t_inactive"] = EPOCH_SECONDS + self.loop.now
-        self._list(job)
+        self.list(job)
         self.tell("ends")
         del self.active[job.number]
         for other in list(self.active.values()):
@@ -192,38 +190,18 @@ class JobQueue:
         self.loop.at(PURGE_SECONDS, partial(self.jobs.__delitem__, job.number))
         self.schedule()
 
-    def cancel(self, number: int, note: str) -> None:
-        """Cancel a job: one that runs gets SIGTERM, and may take its time. Raises OSError for one that has ended."""
-        job = self.jobs[number]
-        if job.state in FILTERS["inactive"]:
-            raise OSError(errno.EINVAL, "job is inactive")
-        if job.state in FILTERS["pending"]:
-            self._end(job, "canceled")
-        elif job.state == "run":
-            run = job.runs
-            job.fields = {"exception_type": "cancel", "exception_note": note, **job.fields}
-            self._list(job)
-            self.later(
-                0.0,
-                TERM_SECONDS,
-                lambda: self.end_by(job, "cancel", note) if (job.state, job.runs) == ("run", run) else None,
-            )
-
-    def kill(self, number: int, signum: int) -> None:
-        """Send a signal to the tasks of a job. Raises OSError for one that does not run."""
-        job = self.jobs[number]
-        if job.state != "run":
-            raise OSError(errno.EINVAL, "job is not running")
-        if signum == signal.SIGKILL and job.state == "run":
-            self._clean(job, "failed")
-
-    def _list(self, job: Job) -> None:
+    def list(self, job: Job) -> None:
         """Let job-list learn of a job, a moment later."""
         known = {**job.fields, "id": job.number, "state": job.state, "urgency": job.urgency}
-        # in the order of the changes
-        lag = self.random.uniform(*(LATE_SECONDS if self.random.random() < LATE_PART else (0.0, 0.05)))
-        job.listed_at = max(job.listed_at, self.loop.now + lag)
-        self.loop.at(job.listed_at - self.loop.now, lambda: job.listed.update(known))
+        # in the order of the changes; but first it looks the nodes of a job up that begins to run
+        self._listed_at = max(self._listed_at, self.loop.now + self._lag())
+        if job.state == "run":
+            job.listed_at = self.loop.now + self._lag()
+        at = max(self._listed_at, job.listed_at)
+        self.loop.at(at - self.loop.now, lambda: job.listed.update(known))
+
+    def _lag(self) -> float:
+        return self.random.uniform(*(LATE_SECONDS if self.random.random() < LATE_PART else (0.0, 0.05)))
 
     def list_now(self, job: Job) -> None:
         """Let job-list know all of a job."""

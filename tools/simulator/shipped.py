@@ -75,6 +75,8 @@ class Programs:
 class Folder:
     """What stands for the folder of a pod's state: there is no launcher and no work in it."""
 
+    name = ""
+
     def __truediv__(self, _name: str) -> "Folder":
         return self
 
@@ -83,6 +85,20 @@ class Folder:
         return False
 
     def touch(self) -> None:
+        """Do nothing."""
+
+    def with_name(self, _name: str) -> "Folder":
+        """Return a file beside it."""
+        return self
+
+    def stat(self) -> None:
+        """Tell that there is none. Raises OSError."""
+        raise FileNotFoundError
+
+    def write_text(self, *_: str, **__: str) -> None:
+        """Write nothing."""
+
+    def replace(self, _other: "Folder") -> None:
         """Do nothing."""
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from tools.simulator.clock import EPOCH_SECONDS, Loop
 from tools.simulator.handle import Handle
+from tools.simulator.indexed_job import IndexedJob
 from tools.simulator.instance import Instance
-from tools.simulator.jobs import wanted
+from tools.simulator.jobs import Load, wanted
 from tools.simulator.kubernetes import KILL_SECONDS, LEAVE_SECONDS, Kubernetes
 from tools.simulator.lead import LeadPrograms
 from tools.simulator.shipped import Folder
@@ -25,8 +26,8 @@ SETTLE_SECONDS = 1800.0
 SEEN_SECONDS = 30.0
 #: A lead that ends may take jobs for so long that its agent does not see; and for as long as its requests fail
 LAST_SECONDS, UNHEARD_SECONDS = 4.0, 30.0
-#: Reason of a drain by a person
-BY_HAND = "by hand"
+#: Reason of a drain by a person; the name of a group
+BY_HAND, GROUP = "by hand", "more"
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,27 @@ class Setting:
     step_down: int = 0
     period: float = 15.0
     has_budget: bool = True
+    group: int = 0  #: the most nodes of a group, 0 for none; it may have none
+    preemption: tuple[str, ...] = ()  #: AFTER, RUN and LEAVE of undrainer.py
+
+    @property
+    def all(self) -> int:
+        """The nodes that there may be."""
+        return self.most + self.group
+
+    @property
+    def groups(self) -> dict[str, range]:
+        """The ranks of the groups; the cluster's own is ""."""
+        groups = {"": range(self.most)}
+        return {**groups, GROUP: range(self.most, self.all)} if self.group else groups
 
     def as_read(self) -> dict[str, Any]:
         """Return the settings that the agent reads."""
         policy = {"min": self.least, "max": self.most, "backlog": self.backlog, "idle": self.idle}
         policy |= {"suspend": self.suspend, "step_down": self.step_down}
-        own = {"name": "mc", "namespace": "ns", "size": self.least, "max_size": self.most, "groups": []}
+        limits = {"min": 0, "max": self.group, "priority": -1}
+        groups = [{"name": GROUP, "max_size": self.group, "size": 0, "policy": limits}] if self.group else []
+        own = {"name": "mc", "namespace": "ns", "size": self.least, "max_size": self.most, "groups": groups}
         budget = {"always_lead": False} if self.has_budget else None
         return {**own, "period": self.period, "policy": policy, "budget": budget, "port": None}
 
@@ -67,13 +83,16 @@ class World:
     def __post_init__(self) -> None:
         """Begin with the least size."""
         self.loop, self.random = Loop(), Random(self.seed)  # noqa: S311 - no secret
-        self.flux = Instance(self.loop, self.random, self.setting.most, self.setting.cores)
-        self.kubernetes = Kubernetes(self.loop, self.random, self.flux, self.setting.least)
+        self.flux = Instance(self.loop, self.random, self.setting.groups, self.setting.cores)
+        sizes = {name: 0 if name else self.setting.least for name in self.setting.groups}
+        self.kubernetes = Kubernetes(self.loop, self.random, self.flux, sizes)
         self.said: list[str] = []
         self.jobs: set[int] = set()  #: that were taken
         self.overslept = 0  #: whether it had to be woken for the last jobs that it took
         self.waiting = 0  #: submissions that nobody has taken yet
-        self.lead = LeadPrograms(self.flux, self.kubernetes, self.setting.as_read(), self.texts, self._say)
+        settings, preemption = self.setting.as_read(), self.setting.preemption
+        self.flux.fates.least_run = float(preemption[1]) if preemption else 0.0
+        self.lead = LeadPrograms(self.kubernetes, settings, preemption, self.texts, self._say)
         self.programs = self.lead.programs
         self.kubernetes.leave, self.kubernetes.lead_started = self._leave, self.lead.begin
         self.kubernetes.shrinks, self.flux.changed = self._check_shrink, self.lead.wake
@@ -82,7 +101,7 @@ class World:
         text = " ".join(map(str, words))
         self.said.append(f"{self.loop.now:10.2f} {text}")
         if match := re.match(r"minicluster: job f(\d+) lost a node again", text):
-            self.flux.given_up.add(self.flux.jobs[int(match[1])].lineage)
+            self.flux.fates.given_up.add(self.flux.jobs[int(match[1])].lineage)
 
     def _leave(self, index: int) -> None:
         """Run what a pod runs that is told to stop."""
@@ -93,37 +112,31 @@ class World:
         role = "worker" if index else "lead"
         programs.leave.main(handle, role, times, programs.leave.Paths(Folder(), "", ""), requeue)
 
-    def _check_shrink(self, size: int) -> None:
-        busy = sorted(rank for rank in self.flux.used() if rank >= size)
+    def _check_shrink(self, shrinks: IndexedJob, size: int) -> None:
+        going = shrinks.ranks[size:]
+        busy = sorted(rank for rank in self.flux.used() if rank in going)
         if busy and self.flux.is_alive:
             raise BrokenError(f"the size becomes {size}, and jobs run on {busy}")
         now = EPOCH_SECONDS + self.loop.now
-        usable = self.setting.most - sum(reason == BY_HAND for reason, _ in self.flux.drained.values())
+        left = {rank for job in self.kubernetes.jobs.values() for rank in job.ranks[: job.size] if rank not in going}
+        by_hand = {rank for rank, (reason, _) in self.flux.drained.items() if reason == BY_HAND}
         for job in self.flux.active.values():
             nodes, _ = wanted(job.jobspec)
-            if job.state == "sched" and size < nodes <= usable and now - job.fields["t_depend"] > SEEN_SECONDS:
+            allowed = {*self.flux.allowed(job.jobspec["attributes"]["system"].get("constraints"))}
+            is_hit = allowed & {*going} and len(allowed & left) < nodes <= len(allowed - by_hand)
+            if job.state == "sched" and job.urgency and is_hit and now - job.fields["t_depend"] > SEEN_SECONDS:
                 raise BrokenError(f"the size becomes {size}, and job {job.number} waits for {nodes} nodes")
 
     # people
 
-    def submit(self, nodes: int, cores: int, seconds: float, warning: str = "") -> None:
-        """Submit a job; the client wakes a cluster that sleeps, and tries until it is taken.
-
-        ``warning`` is a signal of which the job is warned before its pod ends it, such as USR1@15s.
-        """
+    def submit(self, load: Load) -> None:
+        """Submit a job; the client wakes a cluster that sleeps, and tries until it is taken."""
         self.waiting += 1
-        user = {"minicluster": {"signal": warning}} if warning else {}
-        node = {
-            "type": "node",
-            "count": nodes,
-            "with": [{"type": "slot", "count": 1, "with": [{"type": "core", "count": cores}]}],
-        }
-        jobspec = {"resources": [node], "tasks": [], "attributes": {"system": {"duration": 0}, "user": user}}
 
         def attempt() -> None:
             lead = self.flux.brokers.get(0)
             if lead and lead.is_online:
-                self.jobs.add(self.flux.submit(jobspec, 16, seconds))
+                self.jobs.add(self.flux.submit(load.jobspec(), load.urgency, load.seconds, load.fails))
                 self.waiting -= 1
                 return
             self.wake()
@@ -141,14 +154,14 @@ class World:
 
     def submit_at_suspend(self, seconds: float) -> None:
         """Submit a job some seconds after the cluster is suspended next."""
-        self.kubernetes.suspended = lambda: self.loop.at(seconds, lambda: self.submit(1, 1, 5.0))
+        self.kubernetes.suspended = lambda: self.loop.at(seconds, lambda: self.submit(Load()))
 
     def submit_at_drain(self, nodes: int) -> None:
         """Submit a job at the moment when a program is about to drain a rank next."""
 
         def submit() -> None:
             self.flux.drains = lambda: None
-            self.submit(nodes, 1, 5.0)
+            self.submit(Load(nodes))
 
         self.flux.drains = submit
 
@@ -184,6 +197,8 @@ class World:
         size = int(self.kubernetes.job["spec"]["completions"])
         if not self.setting.least <= size <= self.setting.most:
             raise BrokenError(f"the size is {size}, of {self.setting.least} to {self.setting.most}")
+        if (size := self.kubernetes.jobs[f"mc-{GROUP}"].size if self.setting.group else 0) > self.setting.group:
+            raise BrokenError(f"the size of the group is {size}, of {self.setting.group}")
 
     def settle(self) -> None:
         """Disturb nothing more, and check that all becomes well. Raises BrokenError."""
@@ -210,9 +225,7 @@ class World:
     def _check(self) -> None:
         if self.waiting:
             raise BrokenError(f"{self.waiting} submissions were never taken")
-        undone = [
-            job for job in sorted(self.jobs) if not self.flux.successes.get(job) and job not in self.flux.given_up
-        ]
+        undone = [job for job in sorted(self.jobs) if not self.flux.fates.is_known(job)]
         if undone:
             raise BrokenError(f"jobs {undone} were taken and never done")
         job = self.kubernetes.job
@@ -220,8 +233,10 @@ class World:
             if not job["spec"]["suspend"]:
                 raise BrokenError("an idle cluster was not suspended")
             return
-        if (size := self.kubernetes.size) != self.setting.least:
+        if (size := self.kubernetes.own.size) != self.setting.least:
             raise BrokenError(f"the size of an idle cluster is {size}, not {self.setting.least}")
+        if more := [name for name, job in self.kubernetes.jobs.items() if job is not self.kubernetes.own and job.size]:
+            raise BrokenError(f"the idle cluster has pods of {more}")
         missing = [rank for rank in range(size) if rank not in self.flux.online]
         drained = [rank for rank in self.flux.drained if rank < size]
         if missing or drained:

@@ -1,7 +1,10 @@
 """Jobs of lost nodes: which ones go back to the queue, and how often."""
 
+import errno
 import importlib
 import sys
+import threading
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -129,8 +132,9 @@ def test_a_refused_copy_is_told_and_does_not_stop_the_others(
 # Retries -------------------------------------------------------------------------------------------------------
 
 
-#: A copy that a leaving pod asked for
-MADE = {6: 1006}
+def copies(losses: ModuleType) -> Any:
+    """Return the copies of a program, with one that a leaving pod asked for."""
+    return losses.Copies({6: 1006})
 
 
 def failed(flux: FakeFlux, code: int, **fields: Any) -> dict[str, Any]:
@@ -157,7 +161,7 @@ def test_a_job_is_tried_again_by_its_exit_code(
     flux: FakeFlux, losses: ModuleType, own: Any, ends: tuple[int, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, tries = ends
-    losses.Retries(flux, MADE).look(failed(flux, code, own=own), {"minicluster": own})
+    losses.Retries(flux, copies(losses)).look(failed(flux, code, own=own), {"minicluster": own})
     again = [jobspec["attributes"]["user"]["minicluster"] for jobspec, _ in flux.submitted]
     assert again == ([{**own, "continues": "f5", "retried": tries}] if tries else [])
     most = own.get("retries")
@@ -169,16 +173,15 @@ def test_a_job_is_tried_again_by_its_exit_code(
     "fields",
     [
         {"exception_occurred": True, "exception_severity": 0},
-        {"annotations": {"user": {"minicluster_again": "f7"}}},
         {"id": 6},
     ],
-    ids=["ended by an exception", "has a copy of an earlier run", "has a copy"],
+    ids=["ended by an exception", "has a copy"],
 )
 def test_a_job_that_ended_otherwise_is_not_tried_again(
     flux: FakeFlux, losses: ModuleType, fields: dict[str, Any]
 ) -> None:
     own = {"retries": 3}
-    losses.Retries(flux, MADE).look(failed(flux, 1, own=own, **fields), {"minicluster": own})
+    losses.Retries(flux, copies(losses)).look(failed(flux, 1, own=own, **fields), {"minicluster": own})
     assert flux.submitted == []
 
 
@@ -187,15 +190,48 @@ def test_a_program_that_starts_again_tries_no_job_twice(
 ) -> None:
     own = {"retries": 3}
     job = failed(flux, 1, own=own)
-    losses.Retries(flux, MADE).look(job, {"minicluster": own})
+    losses.Retries(flux, copies(losses)).look(job, {"minicluster": own})
     monkeypatch.setattr("time.time", lambda: 1002.0)
-    losses.Retries(flux, MADE).look(job, {"minicluster": own})
+    losses.Retries(flux, copies(losses)).look(job, {"minicluster": own})
     assert len(flux.submitted) == 1
+
+
+def test_a_job_that_fails_while_its_copy_is_being_made_has_that_one(
+    flux: FakeFlux, losses: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, made = {"retries": 3, "requeue": 1}, losses.Copies()
+    job = failed(flux, 1, own=own)
+    resubmit, asked = sys.modules["put_back"].resubmit, []
+
+    def slow(*words: Any) -> int:
+        monkeypatch.setattr("put_back.resubmit", resubmit)
+        thread = threading.Thread(target=losses.Retries(flux, made).look, args=(job, {"minicluster": own}))
+        asked.append(thread)
+        thread.start()
+        return int(resubmit(*words))
+
+    monkeypatch.setattr("put_back.resubmit", slow)
+    made.make(flux, job, {})
+    asked[0].join(10)
+    assert len(flux.submitted) == 1
+
+
+@pytest.mark.parametrize(("number", "is_raised"), [(errno.EHOSTUNREACH, True), (errno.EINVAL, False)])
+def test_a_job_is_tried_again_by_the_next_lead_if_this_one_is_gone(
+    flux: FakeFlux, losses: ModuleType, monkeypatch: pytest.MonkeyPatch, number: int, is_raised: bool
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr("put_back.resubmit", refuse)
+    own = {"retries": 3}
+    with pytest.raises(OSError, match="no") if is_raised else nullcontext():
+        losses.Retries(flux, copies(losses)).look(failed(flux, 1, own=own), {"minicluster": own})
 
 
 def test_wishes_that_are_wrong_are_told(flux: FakeFlux, losses: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     own = {"retries": 3, "retryOn": "oom"}
-    losses.Retries(flux, MADE).look(failed(flux, 1, own=own), {"minicluster": own})
+    losses.Retries(flux, copies(losses)).look(failed(flux, 1, own=own), {"minicluster": own})
     why = "retries is 3 and retryOn 'oom': must be like retries=3 and retryOn=29,137"
     assert capsys.readouterr().out == f"minicluster: job f5 is not tried again: {why}\n"
     assert flux.submitted == []

@@ -39,7 +39,8 @@ class Lead:
         return SimpleNamespace(returncode=int(words[-1] in self.fails), stderr=self.fails.get(words[-1], ""))
 
     def recover(self) -> None:
-        run_program(self.monkeypatch, self.flux, "recovery.py", clock=self.clock)["recover"](self.flux)
+        program = run_program(self.monkeypatch, self.flux, "recovery.py", clock=self.clock)
+        program["recover"](self.flux, program["Copies"]())
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
     vars(changes).update(Changes=Changes, pause_after=lambda used: max(0.25, used))
     monkeypatch.setitem(sys.modules, "changes", changes)
     recovery = ModuleType("recovery")
-    vars(recovery).update(recover=lambda _: RECOVERED.set())
+    vars(recovery).update(recover=lambda *_: RECOVERED.set())
     monkeypatch.setitem(sys.modules, "recovery", recovery)
     recorder = ModuleType("recorder")
     vars(recorder).update(

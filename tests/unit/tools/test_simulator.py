@@ -7,7 +7,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tools.simulator.disturb import episode, reclaim
 from tools.simulator.faults import FAULTS, Fault, is_detected
-from tools.simulator.kubernetes import merge
+from tools.simulator.indexed_job import merge
+from tools.simulator.jobs import Load
 from tools.simulator.world import Setting, World
 
 RANKS = st.integers(0, 5)
@@ -17,13 +18,13 @@ RANKS = st.integers(0, 5)
 def test_nothing_breaks(seed: int) -> None:
     world = episode(seed)
     assert world.jobs
-    assert all(world.flux.successes.get(job) for job in world.jobs - world.flux.given_up)
+    assert all(world.flux.fates.is_known(job) for job in world.jobs)
 
 
 def test_a_seed_repeats_a_run() -> None:
     one, other = episode(11), episode(11)
     assert one.said == other.said
-    assert (one.loop.now, one.flux.successes) == (other.loop.now, other.flux.successes)
+    assert (one.loop.now, one.flux.fates) == (other.loop.now, other.flux.fates)
 
 
 @pytest.mark.parametrize("fault", FAULTS[::7], ids=lambda fault: fault.what)
@@ -59,7 +60,7 @@ class Disturbed(RuleBasedStateMachine):
         warning=st.sampled_from(["", "USR1"]),
     )
     def somebody_submits(self, nodes: int, cores: int, work: float, warning: str) -> None:
-        self.world.submit(nodes, cores, work, warning)
+        self.world.submit(Load(nodes, cores, work, {"signal": warning} if warning else {}))
 
     @rule(rank=RANKS)
     def a_broker_is_killed(self, rank: int) -> None:

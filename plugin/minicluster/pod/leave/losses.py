@@ -7,15 +7,14 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import errno
 import time
-from functools import cached_property
 from typing import Any, Iterator, Mapping
 
 import flux.kvs
 from flux.job import JobID
-from job_record import annotation
 from put_back import Copies
-from requeue import AGAIN_KEY, continuations, lookup, losses_of, may_run_again, resubmit
+from requeue import lookup, losses_of, may_run_again
 from state import exit_code, jobs
 
 #: How the notes of Flux's exception begin; before flux-core 0.72 it was the second. The last two are those of jobs that
@@ -31,7 +30,12 @@ LIST_SECONDS = 15.0
 #: KVS key of the start of the last lead whose losses were looked at, in seconds since the epoch; for how many seconds
 #: before its own start a lead looks back at most
 BEGUN_KEY, BACK_SECONDS = "minicluster.losses", 3600.0
-LOSS_ATTRIBUTES = ["exception_type", "exception_note", "urgency"]
+#: Errors of a broker that is gone or ends; others refuse a job
+GONE_ERRORS = (
+    *(errno.EHOSTUNREACH, errno.ECONNRESET, errno.ECONNREFUSED, errno.ENOTCONN, errno.EPIPE),
+    *(errno.ETIMEDOUT, errno.ENOSYS),
+)
+LOSS_ATTRIBUTES = ["exception_type", "exception_note", "urgency", "t_run"]
 
 
 def has_lost_node(job: Mapping[str, Any]) -> bool:
@@ -50,12 +54,6 @@ class Losses:
         self.since = self.first = max(_last_begin(handle, self.begin), self.begin - BACK_SECONDS)
         self.is_begun = False
         self.known: set[int] = set()  #: jobs that were looked at
-
-    @cached_property
-    def before(self) -> set[str]:
-        """The jobs that an earlier run of this program has put back. Raises OSError."""
-        # only at the first loss: it reads each job of the queue, which may be kept and long
-        return continuations(self.handle, self.first)
 
     def repair(self) -> None:
         """Put back what was lost since the last look. Raises OSError."""
@@ -79,7 +77,7 @@ class Losses:
     def _put_back(self, job: Mapping[str, Any], runs: bool) -> None:
         name = JobID(job["id"]).f58plain
         # its leaving pod has asked for the copy, or it was listed in both states
-        if name in self.before or job["id"] in self.copies.made:
+        if self.copies.has(self.handle, job, self.first):
             return
         try:
             jobspec = lookup(self.handle, job["id"])
@@ -129,35 +127,25 @@ def retries_of(job: Mapping[str, Any], own: Mapping[str, Any]) -> int:
 class Retries:
     """Tries jobs again that failed by their exit code, if they want that."""
 
-    def __init__(self, handle: Any, made: Mapping[int, int]) -> None:
-        """``made`` are the copies of jobs whose pods have left: these jobs are not tried again, too."""
-        self.handle, self.made, self.begin = handle, made, time.time()
-        self.before: set[str] | None = None  #: the jobs that an earlier run of this program has put back
+    def __init__(self, handle: Any, copies: Copies) -> None:
+        """Take the copies that there are: a job whose pod had one made is not tried again, too."""
+        self.handle, self.copies = handle, copies
 
     def look(self, job: Mapping[str, Any], user: Mapping[str, Any] | None) -> None:
         """Put a job that has ended back, by its user's attributes. Raises OSError when the broker is gone."""
         own = (user or {}).get("minicluster")
         if not (isinstance(own, dict) and own.get("retries")):
             return
-        # the memo is that of an earlier run of this program
-        if job["id"] in self.made or annotation(job, "user", AGAIN_KEY):
-            return
         name = JobID(job["id"]).f58plain
         try:
             retried = retries_of(job, own)
-            if not retried or self._was_put_back(job, name):
+            if not retried or self.copies.has(self.handle, job, job["t_inactive"]):
                 return
-            copy = JobID(resubmit(self.handle, job, {"retried": retried}, runs=False)).f58plain
+            copy = JobID(self.copies.make(self.handle, job, {"retried": retried}, runs=False)).f58plain
         except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) in GONE_ERRORS:
+                raise  # the job is not recorded then, so the next lead tries it again
             print(f"minicluster: job {name} is not tried again: {error}", flush=True)
             return
         code = exit_code(job["waitstatus"])
         print(f"minicluster: job {name} ended with {code}: try {retried} of {own['retries']} is {copy}", flush=True)
-
-    def _was_put_back(self, job: Mapping[str, Any], name: str) -> bool:
-        """Say whether an earlier run of this program has put a job back, before it recorded it. Raises OSError."""
-        if job["t_inactive"] >= self.begin:
-            return False
-        if self.before is None:
-            self.before = continuations(self.handle, job["t_inactive"])
-        return name in self.before

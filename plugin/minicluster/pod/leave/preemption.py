@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import json
 import math
-import os
 import signal
 import time
 from contextlib import suppress
@@ -177,9 +176,8 @@ class Preemption:
                 self.stopping[job] = math.inf, why
 
 
-def preempt(handle: Any, changes: Changes, rules: Sequence[str]) -> None:
+def preempt(handle: Any, changes: Changes, rules: Sequence[str], settings: Path) -> None:
     """Stop jobs until the broker ends: OSError. Takes handles that nothing else uses."""
-    settings = Path(os.environ["MINICLUSTER_HOME"], "minicluster", "agent.json")
     preemption = Preemption(handle, Rules(*map(float, rules)), settings)
     while True:
         used, most = time.thread_time(), OVERDUE_SECONDS

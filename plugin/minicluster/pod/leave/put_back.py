@@ -5,23 +5,41 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import math
 import threading
-from contextlib import suppress
+import time
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping
 
 import flux
 from flux.job import JobID
-from requeue import AGAIN_KEY, SERVICE, TOPIC, resubmit, waiting_copies
+from requeue import SERVICE, TOPIC, continuations, resubmit, waiting_copies
 from state import jobs
 
 
 @dataclass
 class Copies:
-    """Makes one copy of each job, although two threads ask: a job may lose a node when its leaving pod has asked."""
+    """Makes one copy of each job, although three threads ask.
+
+    A job may lose a node, or fail by its exit code, when its leaving pod has asked.
+    """
 
     made: dict[int, int] = field(default_factory=dict)  #: by job
     turn: threading.Lock = field(default_factory=threading.Lock)
+    begin: float = field(default_factory=time.time)
+    earlier: set[str] = field(default_factory=set)  #: the jobs of which an earlier run of this program made one
+    since: float = math.inf  #: of those copies that had not ended before this time
+
+    def has(self, handle: Any, job: Mapping[str, Any], since: float) -> bool:
+        """Say whether a job has a copy, even by an earlier run, that had not ended before a time. Raises OSError."""
+        if job["id"] in self.made:
+            return True
+        if (job.get("t_run") or 0.0) >= self.begin:
+            return False
+        # only when it must be: it reads each job of the queue, which may be kept and long
+        if since < self.since:
+            self.earlier, self.since = continuations(handle, since), since
+        return JobID(job["id"]).f58plain in self.earlier
 
     def make(self, handle: Any, job: Mapping[str, Any], marks: Mapping[str, int], runs: bool = True) -> int:
         """Return the copy of a job, with the marks of `requeue.copy_of`. Raises OSError."""
@@ -43,11 +61,6 @@ def make_copies(handle: Any, wanted: Iterable[int], all_copies: Copies) -> dict[
             copies[name] = JobID(all_copies.make(handle, job, {})).f58plain
         except OSError as error:
             errors[name] = str(error)
-            return
-        # then it isn't tried again by its exit code, too
-        memo = {AGAIN_KEY: copies[name]}
-        with suppress(OSError):  # it has just ended
-            handle.rpc("job-manager.memo", {"id": job["id"], "volatile": False, "memo": memo}).get()
 
     # only jobs that run: one that is already ending has its copy, or somebody else ends it
     for job in jobs(handle, "run", ["urgency"]):

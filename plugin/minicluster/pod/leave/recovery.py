@@ -14,7 +14,7 @@ from flux.job import JobID, cancel
 from flux.resource import resource_list
 from need import Room
 from pending import Pending
-from requeue import resubmit
+from put_back import Copies
 from state import core_set, jobs, modules, nodes, waiting_jobs
 
 #: Words in Flux's reason for a stopped queue, when its scheduler has given up
@@ -44,7 +44,7 @@ def queue_status(handle: Any, name: str = "") -> dict[str, Any]:
     return dict(status)
 
 
-def replace_half_started(handle: Any) -> None:
+def replace_half_started(handle: Any, copies: Copies) -> None:
     """Submit the jobs once more whose resources are in the KVS, but not in their eventlog: none of them has run.
 
     Flux writes them to the KVS first. A kill in between leaves a job that Flux 0.88 refuses to schedule ("already
@@ -52,7 +52,7 @@ def replace_half_started(handle: Any) -> None:
     """
     for job in jobs(handle, "sched", ["urgency"]):
         if flux.kvs.exists(handle, f"{JobID(job['id']).kvs}.R"):
-            copy = resubmit(handle, job, {}, runs=False)
+            copy = copies.make(handle, job, {}, runs=False)
             cancel(handle, job["id"], f"{NOTE}: it runs again as {JobID(copy).f58plain}")
 
 
@@ -112,7 +112,7 @@ def _flux_module(verb: str, name: str) -> str:
     return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode else ""
 
 
-def recover(handle: Any) -> None:
+def recover(handle: Any, copies: Copies) -> None:
     """Watch the scheduler for SCHEDULER_SECONDS, and while a job waits beside idle nodes; repair what is wrong.
 
     Raises OSError.
@@ -127,7 +127,7 @@ def recover(handle: Any) -> None:
         if first != stuck:
             stuck, waits, tries = first, time.monotonic() + IDLE_SECONDS, 0
         if scheduler_is_offline(handle):
-            replace_half_started(handle)
+            replace_half_started(handle, copies)
             restart_scheduler(handle, "the scheduler stopped")
         elif leaked & before:  # seen twice: cores that are just being freed are not leaked
             restart_scheduler(handle, f"the scheduler holds {len(leaked & before)} cores for no job")

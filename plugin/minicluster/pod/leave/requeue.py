@@ -29,8 +29,6 @@ SERVICE_SECONDS = 3.0
 SOON_SECONDS, LATER_SECONDS = 1.0, 20.0
 #: Flux's description of the dependency afternotok, as job-list shows it: `after-failure=ID`
 AFTER_FAILURE = "after-failure"
-#: Memo of a job that runs and has a copy
-AGAIN_KEY = "minicluster_again"
 
 
 def own_attributes(jobspec: Mapping[str, Any] | None) -> dict[str, Any]:

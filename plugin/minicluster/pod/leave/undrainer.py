@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any, Container, Mapping, NoReturn, Sequence
 
 import flux
@@ -89,23 +90,23 @@ def fail(args: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
-def main(on_stop: str, kept: bool, preemption: Sequence[str]) -> None:
+def main(on_stop: str, kept: bool, preemption: Sequence[str], settings: Path) -> None:
     """With a kept queue recover first; then look whenever a node comes or goes, or a job ends. Raises OSError."""
     handle = flux.Flux()
     threading.excepthook = fail
     copies = Copies()
     threading.Thread(target=serve, args=(copies,), daemon=True).start()
-    threading.Thread(target=lambda: keep_records(flux.Flux(), Ends(flux.Flux()), copies.made), daemon=True).start()
+    threading.Thread(target=lambda: keep_records(flux.Flux(), Ends(flux.Flux()), copies), daemon=True).start()
     if preemption:
         from preemption import preempt
 
         threading.Thread(
-            target=lambda: preempt(flux.Flux(), Changes(flux.Flux(), ["jobs"]), preemption), daemon=True
+            target=lambda: preempt(flux.Flux(), Changes(flux.Flux(), ["jobs"]), preemption, settings), daemon=True
         ).start()
     if kept:
         undrain(handle, replaced_ranks(handle))
         # in a thread: it may take long
-        threading.Thread(target=lambda: recover(flux.Flux()), daemon=True).start()
+        threading.Thread(target=lambda: recover(flux.Flux(), copies), daemon=True).start()
     watch(handle, Losses(handle, on_stop, copies), Changes(flux.Flux(), ["nodes", "exceptions"]))
 
 
@@ -124,6 +125,7 @@ def watch(handle: Any, losses: Losses, changes: Changes) -> NoReturn:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1], sys.argv[2] == "kept", sys.argv[3:])
+        settings = Path(os.environ.get("MINICLUSTER_HOME", ""), "minicluster", "agent.json")
+        main(sys.argv[1], sys.argv[2] == "kept", sys.argv[3:], settings)
     except OSError as error:
         sys.exit(str(error))

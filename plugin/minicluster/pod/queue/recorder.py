@@ -18,11 +18,13 @@ from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
 from kvs_cleanup import remove_empty_directories
 from log import Problems, shorten, tell
 from losses import Retries
+from put_back import Copies
 from state import jobs
 
 #: Seconds for which Flux may list a job later than one that ended after it
-OVERLAP_SECONDS = 1.0
-#: Seconds between two looks without a change, and at least between a change and the next look
+OVERLAP_SECONDS = 5.0
+#: Seconds between two looks without a change, and at least between a change and the next look, which doubles each time
+#: without a change: Flux may list an end later than it tells it
 UNTOLD_SECONDS, BUSY_SECONDS = 60.0, 1.0
 #: Jobs of one look, and seconds to look up their attributes where no event told these
 LOOK_JOBS, LOOKUP_SECONDS = 500, 60.0
@@ -51,9 +53,7 @@ class Ends(Changes):
 class Recorder:
     """Records the jobs that have ended since the last look."""
 
-    def __init__(
-        self, handle: Any, history: History, users: dict[int, Mapping[str, Any]], made: Mapping[int, int]
-    ) -> None:
+    def __init__(self, handle: Any, history: History, users: dict[int, Mapping[str, Any]], copies: Copies) -> None:
         """Take attributes that are known; those of recorded jobs are removed."""
         self.handle, self.history, self.users = handle, history, users
         #: The last jobs of the history, and when they ended; jobs that are not in it yet
@@ -64,7 +64,7 @@ class Recorder:
         self.before = {number: record.get("t_run") for number, record in last.items()}
         self.waiting: list[dict[str, Any]] = []
         self.count = 0  #: jobs that were recorded
-        self.retries = Retries(handle, made)
+        self.retries = Retries(handle, copies)
         self.cleared = -LEFTOVER_JOBS  #: their number when leftovers were removed; a former lead may have left some
 
     def look(self) -> bool:
@@ -122,10 +122,11 @@ def purge(handle: Any) -> None:
         pass
 
 
-def keep_records(handle: Any, ends: Ends, made: Mapping[int, int]) -> None:
+def keep_records(handle: Any, ends: Ends, copies: Copies) -> None:
     """Record jobs until the broker ends: OSError. Takes a handle that nothing else uses."""
-    recorder, told = Recorder(handle, History(folder()), ends.users, made), ""
+    recorder, told = Recorder(handle, History(folder()), ends.users, copies), ""
     note, compaction, failed = Problems(folder().with_name(PROBLEM_FILE)), Compaction(handle), ""
+    most = BUSY_SECONDS
     while True:
         used, has_more, problem = time.thread_time(), False, ""
         try:
@@ -136,5 +137,7 @@ def keep_records(handle: Any, ends: Ends, made: Mapping[int, int]) -> None:
         failed = tell(compaction.look(recorder.count), failed)
         note.write(filter(None, [problem]))
         shorten(folder().with_name(LOG_FILE))
-        pause = pause_after(time.thread_time() - used)
-        ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else UNTOLD_SECONDS)
+        pause, begin = pause_after(time.thread_time() - used), time.monotonic()
+        ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else max(most, pause))
+        is_told = has_more or time.monotonic() < begin + max(most, pause)
+        most = BUSY_SECONDS if is_told else min(2 * most, UNTOLD_SECONDS)

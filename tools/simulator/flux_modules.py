@@ -1,0 +1,110 @@
+"""What stands for Flux's Python modules."""
+
+import errno
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from tools.simulator.handle import Handle, resource_set
+from tools.simulator.instance import Instance
+from tools.simulator.jobs import FILTERS, JobID, wanted
+
+
+class JobList:
+    """A list of jobs, as job-list knows them."""
+
+    def __init__(self, handle: Handle, *, attrs: list[str], filters: list[str], since: float, **_: Any) -> None:
+        states = set().union(*(FILTERS[name] for name in filters))
+        rows = handle.ask(lambda: [dict(job.listed) for job in handle.check().jobs.values()])
+        rows = [row for row in rows if row.get("state") in states and row.get("t_inactive", since + 1) > since]
+        self._rows = [{key: row[key] for key in ["id", *attrs] if key in row} for row in rows]
+
+    def fetch_jobs(self) -> "JobList":
+        """Return the list."""
+        return self
+
+    def get_jobs(self) -> list[dict[str, Any]]:
+        """Return the jobs."""
+        return self._rows
+
+
+def _lookup(handle: Handle, number: int, **_: Any) -> dict[str, Any] | None:
+    job = handle.ask(lambda: handle.check().jobs.get(number))
+    return {"jobspec": job.jobspec} if job else None
+
+
+def _lookups(handle: Handle, ids: list[int], keys: list[str]) -> SimpleNamespace:
+    def found() -> list[dict[str, Any]]:
+        jobs = [job for number, job in handle.check().jobs.items() if number in ids]
+        if keys == ["R"]:
+            pairs = {job.number: dict.fromkeys(job.ranks, (wanted(job.jobspec)[1], 0)) for job in jobs if job.ranks}
+            return [{"id": number, "R": resource_set(pair)} for number, pair in pairs.items()]
+        return [{"id": job.number, "jobspec": job.jobspec} for job in jobs]
+
+    rows = handle.ask(found)
+    return SimpleNamespace(data=lambda: rows)
+
+
+class ResourceSet:
+    """Resources that a job's constraints may narrow."""
+
+    instance: Instance
+
+    def __init__(self, _resources: Any) -> None:
+        self.ranks: list[int] = []
+
+    def copy_constraint(self, constraints: str) -> "ResourceSet":
+        """Return those that match constraints."""
+        self.ranks = [*self.instance.allowed(json.loads(constraints))]
+        return self
+
+
+def _list_now(handle: Handle, number: int, _: list[str]) -> SimpleNamespace:
+    its = handle.check()
+    return SimpleNamespace(get_job=lambda: its.list_now(its.jobs[number]))
+
+
+def _kvs_get(handle: Handle, key: str) -> Any:
+    if key not in handle.check().kvs:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+    return handle.check().kvs[key]
+
+
+def _kvs_put(handle: Handle, key: str, value: Any) -> None:
+    handle.check().kvs[key] = value
+
+
+def _resource_list(handle: Handle) -> SimpleNamespace:
+    used = handle.ask(lambda: handle.check().used())
+    text = json.dumps(resource_set(used))
+    allocated = SimpleNamespace(nnodes=len(used), encode=lambda: text)
+    return SimpleNamespace(get=lambda: SimpleNamespace(allocated=allocated))
+
+
+def modules(instance: Instance) -> dict[str, Any]:
+    """Return what stands for Flux's Python modules, by their names."""
+    job_list = SimpleNamespace(job_list_id=_list_now)
+    job = SimpleNamespace(
+        JobList=JobList,
+        JobID=JobID,
+        job_kvs_lookup=_lookup,
+        JobKVSLookup=_lookups,
+        submit=lambda handle, text, urgency: handle.ask(lambda: handle.check().submit(json.loads(text), urgency, 0.0)),
+        cancel=lambda handle, number, note: handle.ask(lambda: handle.check().cancel(int(number), note)),
+        kill=lambda handle, number, signum: handle.ask(lambda: handle.check().kill(int(number), signum)),
+        list=job_list,
+    )
+    kvs = SimpleNamespace(get=_kvs_get, put=_kvs_put, commit=lambda _: instance.changed("size"))
+    constants = SimpleNamespace(FLUX_MSGTYPE_REQUEST=1, FLUX_RPC_STREAMING=2, FLUX_KVS_WATCH=4, FLUX_KVS_WAITCREATE=8)
+    own_set = type("ResourceSet", (ResourceSet,), {"instance": instance})
+    resource = SimpleNamespace(resource_list=_resource_list, ResourceSet=own_set)
+    util = SimpleNamespace(parse_fsd=lambda text: float(text.removesuffix("s")))
+    flux = {"job": job, "kvs": kvs, "constants": constants, "resource": resource, "util": util}
+    return {
+        "flux": SimpleNamespace(Flux=lambda: Handle(instance, 0), **flux),
+        **{f"flux.{name}": module for name, module in flux.items()},
+        "flux.job.list": job_list,
+        "flux.future": SimpleNamespace(Future=None),
+        # offers.py looks whether there is flux.resource.journal
+        "importlib.util": SimpleNamespace(find_spec=lambda _: None),
+    }
