@@ -20,18 +20,8 @@ VERSION_ANNOTATION = "minicluster/version"
 #: of room; a version without the former has but one ConfigMap
 SLURM_PREFIX = "slurm"
 BESIDE_SLURM = (
-    *(
-        "end_idle.",
-        "epilog.",
-        "idle_jobs.",
-        "ingest.",
-        "job_gpus.",
-        "job_notes.",
-        "job_peaks.",
-        "notify.",
-        "preemption",
-    ),
-    *("put_back.", "shared_memory.", "start_times.", "usage."),
+    *("end_idle.", "epilog.", "idle_jobs.", "ingest.", "inner_jobs.", "job_gpus.", "job_notes.", "job_peaks."),
+    *("job_record.", "notify.", "preemption", "put_back.", "shared_memory.", "start_times.", "usage."),
 )
 
 #: Programs by the name of their file

@@ -55,6 +55,15 @@ def configmaps(*documents: str) -> dict[tuple[str, str], dict[str, Any]]:
     return by_name
 
 
+def test_kubectl_apply_can_keep_each_configmap_in_an_annotation() -> None:
+    """An annotation has 256 KiB at most; without this room a few more lines would be refused."""
+    found = [one for one in rendered(document("a", [named()])) if one["kind"] == "ConfigMap"]
+    # as Go writes it
+    texts = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in found]
+    bytes_ = [len(text.encode()) + 5 * sum(map(text.count, "<>&")) for text in texts]
+    assert [one for one in bytes_ if one > 260_000] == []
+
+
 @pytest.fixture
 def own(cluster_of: Cluster) -> dict[str, str]:
     """Return the files that a cluster has for itself, other than programs."""
