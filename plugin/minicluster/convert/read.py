@@ -34,7 +34,9 @@ def read(data: bytes) -> tuple[list[Document], list[Any]]:
     try:
         documents = [d for chunk in yamlio.load_all(data) if chunk is not None for d in each_object(chunk)]
     except yaml.YAMLError as error:
-        raise ConvertError(f"the file {yamlio.problem(error)}") from None
+        why = yamlio.problem(error)
+        is_template = b"{{" in data or b"{%" in data
+        raise ConvertError(f"the file {why}{'; it is a template: render it first' if is_template else ''}") from None
     convertible = [d for d in documents if is_converted(d)]
     if not convertible:
         raise ConvertError(
