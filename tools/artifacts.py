@@ -1,4 +1,4 @@
-"""Builds the files of a release: chart, plugin, packages, their pins, an SBOM and the checksums of all.
+"""Builds the files of a release: chart, plugin, packages, their pins, an SBOM, an OpenVEX file, and the checksums.
 
 python -m tools.artifacts dist      builds into a new folder
 python -m tools.artifacts dist -- --key NAME --keyring FILE [--passphrase-file FILE]
@@ -9,7 +9,9 @@ commit, or SOURCE_DATE_EPOCH, see https://reproducible-builds.org/specs/source-d
 """
 
 import argparse
+import datetime
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -22,6 +24,9 @@ from pathlib import Path
 import tomli_w
 
 from tools.release import ROOT, PublishError, version
+
+#: What is known of weaknesses of dependencies
+WEAKNESSES = Path(__file__).parent / "openvex.json"
 
 
 def build(root: Path, target: Path, sign: Sequence[str] = ()) -> None:
@@ -42,6 +47,7 @@ def build(root: Path, target: Path, sign: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _plugin(root, target, Path(folder), epoch, sign)
         _bill(root, target / f"{name}.cdx.json", Path(folder), epoch)
+    (target / f"{name}.openvex.json").write_text(_exploitability(root, int(epoch)), encoding="utf-8")
     [wheel] = target.glob("*.whl")
     pins = (root / "plugin" / "requirements.txt").read_text(encoding="utf-8")
     own = f"{name.replace('-', '==', 1)} --hash=sha256:{_digest(wheel)}\n"
@@ -83,6 +89,24 @@ def _bill(root: Path, file: Path, folder: Path, epoch: str) -> None:
     _run(epoch, *pip, "--only-binary=:all:", "--require-hashes", "--requirement", root / "plugin" / "requirements.txt")
     words = ("--pyproject", described, "--output-reproducible", "--output-file", file)
     _run(epoch, sys.executable, "-m", "cyclonedx_py", "environment", *words, environment / "bin" / "python")
+
+
+def _exploitability(root: Path, epoch: int) -> str:
+    """Return what is known of weaknesses of the dependencies, as OpenVEX (github.com/openvex/spec)."""
+    project = f"pkg:pypi/minicluster@{version(root)}"
+    known = json.loads(WEAKNESSES.read_text(encoding="utf-8"))
+    statements = [
+        {**one, "products": [{"@id": project, "subcomponents": [{"@id": one.pop("subcomponent")}]}]} for one in known
+    ]
+    document = {
+        "@context": "https://openvex.dev/ns/v0.2.0",
+        "@id": f"urn:minicluster:openvex:{version(root)}",
+        "author": "the minicluster authors",
+        "timestamp": datetime.datetime.fromtimestamp(epoch, tz=datetime.UTC).isoformat(),
+        "version": 1,
+        "statements": statements,
+    }
+    return json.dumps(document, indent=2) + "\n"
 
 
 def _digest(path: Path) -> str:

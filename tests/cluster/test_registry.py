@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from newcomer import VERSION, User, need_wheels
 from quick import QuickCluster
-from support import tool
+from support import ROOT, tool
 
 from tools.clients import ProcessError, until
 from tools.releases import Release
@@ -54,8 +56,57 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             process.kill()
 
 
+#: What `oras push REFERENCE --artifact-type TYPE FILE...` does, and nothing else: a layer for each file, with its name
+ORAS = """\
+import hashlib, json, pathlib, sys, urllib.request
+_, reference, _, kind, *names = sys.argv[1:]
+where, _, tag = reference.rpartition(":")
+host, _, repository = where.partition("/")
+base = f"http://{host}/v2/{repository}"
+
+def send(method, url, data=b"", media="application/octet-stream"):
+    asked = urllib.request.Request(url, data, {"Content-Type": media}, method=method)
+    return urllib.request.urlopen(asked).headers
+
+def blob(data, media, **more):
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    place = send("POST", f"{base}/blobs/uploads/")["Location"]
+    send("PUT", f"{place}{'&' if '?' in place else '?'}digest={digest}", data)
+    return {"mediaType": media, "digest": digest, "size": len(data), **more}
+
+image = "application/vnd.oci.image"
+layers = [
+    blob(pathlib.Path(name).read_bytes(), f"{image}.layer.v1.tar", annotations={"org.opencontainers.image.title": name})
+    for name in names
+]
+config = blob(b"{}", "application/vnd.oci.empty.v1+json")
+media = f"{image}.manifest.v1+json"
+manifest = {"schemaVersion": 2, "mediaType": media, "artifactType": kind, "config": config, "layers": layers}
+headers = send("PUT", f"{base}/manifests/{tag}", json.dumps(manifest).encode(), media)
+print("Digest:", headers["Docker-Content-Digest"])
+"""
+
+
+def publish_plugin(registry: str, built: Path, folder: Path) -> None:
+    """Run the step of the release's workflow that publishes the plugin, with a registry of this machine."""
+    shutil.copytree(built, folder / "dist")
+    archive = folder / "dist" / f"minicluster-{VERSION}.tgz"
+    archive.with_name(f"{archive.name}.prov").write_text("a provenance file")
+    programs = folder / "programs"
+    programs.mkdir()
+    for name, text in {"oras": f"#!{sys.executable}\n{ORAS}", "cosign": '#!/bin/sh\necho "$@" >signed\n'}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yaml").read_text())["jobs"]
+    [script] = [step["run"] for step in jobs["publish"]["steps"] if step.get("name") == "Plugin"]
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "OWNER": "Org", "GITHUB_REF_NAME": f"v{VERSION}"}
+    words = ["bash", "-euo", "pipefail", "-c", script.replace("ghcr.io", registry)]
+    subprocess.run(words, cwd=folder, env=env, check=True, capture_output=True)
+    assert (folder / "signed").read_text().startswith(f"sign --yes {registry}/org/plugins/minicluster@sha256:")
+
+
 @pytest.fixture(params=["helm", "helm3"])
-def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: QuickCluster) -> User:
+def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: QuickCluster, registry: str) -> User:
     """A user of one of the Helms, with a cluster, who installed the post-renderer as documented."""
     if not tool(request.param):
         pytest.skip(f"{request.param} is missing: run `make tools`")
@@ -63,7 +114,9 @@ def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: Q
     user.env["KUBECONFIG"] = str(cluster.kubeconfig)
     if user.helm == "helm":
         need_wheels()
-        user.ok("plugin", "install", "--verify=false", built / f"minicluster-{VERSION}.tgz")
+        publish_plugin(registry, built, tmp_path)
+        source = f"oci://{registry}/org/plugins/minicluster:{VERSION}"
+        assert "Installed plugin: minicluster" in user.ok("plugin", "install", "--verify=false", "--plain-http", source)
     else:
         # pip install
         (user.bin / "minicluster").symlink_to(Path(sys.executable).parent / "minicluster")

@@ -21,7 +21,7 @@ from support import CHART, PACKAGE, ROOT, tool
 # one worker builds them again, and unpacks them
 pytestmark = pytest.mark.xdist_group("packages")
 ARCHIVE, SBOM = f"minicluster-{VERSION}.tgz", f"minicluster-{VERSION}.cdx.json"
-PINS = f"minicluster-{VERSION}-requirements.txt"
+PINS, VEX = f"minicluster-{VERSION}-requirements.txt", f"minicluster-{VERSION}.openvex.json"
 WHEEL, SOURCE = f"minicluster-{VERSION}-py3-none-any.whl", f"minicluster-{VERSION}.tar.gz"
 
 
@@ -30,7 +30,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_build_makes_these_files(built: Path) -> None:
-    assert set(files(built)) == {f"chart/{ARCHIVE}", ARCHIVE, WHEEL, SOURCE, PINS, SBOM, "SHA256SUMS"}
+    assert set(files(built)) == {f"chart/{ARCHIVE}", ARCHIVE, WHEEL, SOURCE, PINS, SBOM, VEX, "SHA256SUMS"}
 
 
 def test_the_checksums_are_those_of_all_other_files(built: Path) -> None:
@@ -56,7 +56,7 @@ def test_the_workflow_publishes_these_files(built: Path, tmp_path: Path) -> None
     bash = ["bash", "-euo", "pipefail", "-c", script]
     done = subprocess.run(bash, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     assert set(files(tmp_path / "python")) == {WHEEL, SOURCE}
-    assets = {ARCHIVE, WHEEL, SOURCE, PINS, SBOM, "SHA256SUMS"}
+    assets = {ARCHIVE, WHEEL, SOURCE, PINS, SBOM, VEX, "SHA256SUMS"}
     assert {word for word in done.stdout.splitlines() if word.startswith("dist/")} == {
         f"dist/{name}" for name in assets
     }
@@ -153,6 +153,20 @@ def test_the_sbom_lists_what_the_package_needs_and_nothing_of_its_build(built: P
     assert set(listed) == {f"pkg:pypi/{name}@{number}" for name, number in needed("minicluster").items()}
     edges = {one["ref"]: set(one.get("dependsOn", [])) for one in bill["dependencies"]}
     assert edges[own["bom-ref"]] == {listed[f"pkg:pypi/{one}@{version(one)}"] for one in direct("minicluster")}
+
+
+def test_the_openvex_file_says_what_is_true_of_the_package(built: Path) -> None:
+    """The fields that the specification requires (github.com/openvex/spec, OPENVEX-SPEC.md)."""
+    document = json.loads((built / VEX).read_text())
+    assert {"@context", "@id", "author", "timestamp", "version", "statements"} == set(document)
+    assert document["timestamp"] == "2023-11-14T22:13:20+00:00"
+    for statement in document["statements"]:
+        assert re.fullmatch(r"CVE-\d{4}-\d+", statement["vulnerability"]["name"])
+        [product] = statement["products"]
+        assert product == {"@id": f"pkg:pypi/minicluster@{VERSION}", "subcomponents": [{"@id": "pkg:pypi/jinja2"}]}
+        assert (statement["status"], bool(statement["justification"])) == ("not_affected", True)
+    texts = [path.read_text() for path in PACKAGE.rglob("*") if path.suffix in (".py", ".j2")]
+    assert [text for text in texts if re.search(r"xmlattr|Sandbox|from_string", text)] == []
 
 
 # Made again --------------------------------------------------------------------------------------------------
