@@ -1,6 +1,8 @@
 """Modules import only from lower layers, and never in a circle."""
 
 import ast
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 
 from tools import budget
@@ -59,3 +61,16 @@ def test_a_room_is_entered_by_its_doors() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert set(TopologicalSorter(budget.graph()).static_order()) == set(MODULES)
+
+
+#: What a command may bring beside Click; each costs its start 3 to 12 ms
+SLOW = {"yaml", "jinja2", "jsonschema_rs", "rich", "zmq", "hashlib", "tarfile", "concurrent.futures"}
+
+
+def test_a_command_in_a_standing_cluster_imports_nothing_slow() -> None:
+    """`run --in` shows its first line within a second; modules are counted, since seconds vary."""
+    imports = "import sys; from minicluster.commands import run; from minicluster.exec import inside"
+    script = f"{imports}; print(*sorted(sys.modules))"
+    names = subprocess.check_output([sys.executable, "-c", script], text=True).split()
+    assert SLOW & {*names} == set()
+    assert len(names) < 250

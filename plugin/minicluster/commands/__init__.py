@@ -9,7 +9,6 @@ from minicluster.commands.lazy import LazyGroup
 from minicluster.console.signals import interruptible
 from minicluster.errors import Interrupted
 from minicluster.kube import kubectl_stream
-from minicluster.release import helm
 
 #: The sections of `--help`, and the commands in each: there is no other list of them
 SECTIONS = {
@@ -73,10 +72,25 @@ class Commands(LazyGroup):
         raise Interrupted(why, 128 + (came or [SIGINT])[-1])
 
 
+def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        from minicluster.release import helm  # noqa: PLC0415 - brings YAML, which costs each command 12 ms
+
+        click.echo(f"{context.find_root().info_name}, version {helm.version()}")
+        context.exit()
+
+
 @click.group(
     cls=Commands, modules=MODULES, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(helm.version())
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def group(context: click.Context) -> None:
     """Flux Framework on Kubernetes as a plain Helm release.

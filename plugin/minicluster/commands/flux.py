@@ -1,16 +1,20 @@
 """``minicluster flux``: any flux command on the lead."""
 
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.exec.submitted import run_flux
-from minicluster.exec.upload import along
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.waiting.ready import find_ready_lead
+
+if TYPE_CHECKING:
+    from minicluster.exec.upload import Upload
 
 
 def upload_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,6 +36,15 @@ def upload_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="With --upload: install the Python packages of a requirements.txt or uv.lock there first, once.",
     )
     return upload(packages(fetch(command)))
+
+
+def upload_of(given: Mapping[str, Any]) -> Upload | None:
+    """Return what these options ask for; None for nothing. Raises UsageError."""
+    if given["upload"] is None and not given["fetched"] and not given["packages"]:
+        return None
+    from minicluster.exec.upload import along  # noqa: PLC0415 - few commands need it
+
+    return along(given)
 
 
 class FluxWords(options.Words):
@@ -70,7 +83,7 @@ def command(ctx: click.Context, /, name: str, namespace: str, context: str, no_w
       minicluster flux flux-sample --upload . --fetch '*.png' -- run -N2 python train.py
     """
     kubernetes, words = Kubernetes(context, namespace), ctx.meta[options.WORDS_KEY]
-    upload = along(given)
+    upload = upload_of(given)
     if not upload:
         return run_flux(kubernetes, name, words, streams.say, waits=not no_wait)
     upload.check_verb(words)

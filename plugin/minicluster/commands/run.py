@@ -1,22 +1,23 @@
 """``minicluster run``: a command in a MiniCluster of its own, which ends with it."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from minicluster.commands import options
-from minicluster.commands.flux import upload_options
+from minicluster.commands.flux import upload_of, upload_options
 from minicluster.console import streams
 from minicluster.errors import UsageError
-from minicluster.exec.inside import Work, run_inside
-from minicluster.exec.upload import Upload, along
-from minicluster.experiments.matrix import Matrix, run_matrix
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.lifecycle.temporary import Stopped, TemporaryRelease, run_once, run_uploaded, stoppable
-from minicluster.release.oneshot import Oneshot, too_few_tasks
+
+if TYPE_CHECKING:
+    from minicluster.exec.upload import Upload
+    from minicluster.release.oneshot import Oneshot
 
 
 class WordsOfWork(options.Words):
@@ -125,22 +126,39 @@ def command(
       minicluster run --image python:3 -N 2 --upload . --fetch 'out/' -- python train.py
       minicluster run --image lammps:latest --sizes 2,4,8 --iterations 5 --output results -- lmp -in in.lj
     """
-    upload = along({key: asked.pop(key) for key in ("upload", "fetched", "packages")})
+    upload = upload_of({key: asked.pop(key) for key in ("upload", "fetched", "packages")})
     if (inside := asked.pop("inside")) is not None:
         return _inside(Kubernetes(context, namespace), ctx, inside, upload)
     _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"], upload=upload)
     run = _asked(ctx.meta[options.WORDS_KEY], name, asked)
     # apart: Ctrl-C on a terminal must not end Helm and kubectl. Settled: what is installed is removed in the same place
     where = Kubernetes(context, namespace, is_apart=True).settled()
+    return _of_its_own(where, run, upload, (sizes or (), iterations or 1, output), keeps=keep)
+
+
+def _of_its_own(
+    where: Kubernetes,
+    run: Oneshot,
+    upload: Upload | None,
+    series: tuple[Sequence[int], int, Path | None],
+    *,
+    keeps: bool,
+) -> int:
+    """Run the command in a MiniCluster of its own, or in one of each size; return the exit code."""
+    # not with --in, where a third of the modules would be for nothing
+    from minicluster.experiments.matrix import Matrix, run_matrix  # noqa: PLC0415
+    from minicluster.lifecycle import temporary  # noqa: PLC0415
+
+    sizes, iterations, output = series
     try:
-        with stoppable(streams.say):
+        with temporary.stoppable(streams.say):
             if sizes and output:
-                return run_matrix(where, run, Matrix(sizes, iterations or 1, output), streams.say)
+                return run_matrix(where, run, Matrix(sizes, iterations, output), streams.say)
             if upload:
-                return run_uploaded(where, run, upload, streams.say, streams.write, keeps=keep)[0]
-            release = TemporaryRelease(where, run, streams.say)
-            return run_once(release, streams.say, streams.write, keeps=keep).code
-    except Stopped as stopped:
+                return temporary.run_uploaded(where, run, upload, streams.say, streams.write, keeps=keeps)[0]
+            release = temporary.TemporaryRelease(where, run, streams.say)
+            return temporary.run_once(release, streams.say, streams.write, keeps=keeps).code
+    except temporary.Stopped as stopped:
         if output:
             streams.say(f"{output} has the runs that have ended: the same command goes on with the others")
         return 128 + stopped.number
@@ -150,6 +168,8 @@ def _asked(words: Sequence[str], name: str, asked: dict[str, Any]) -> Oneshot:
     """Return what is asked. Raises UsageError when there is nothing to run."""
     if not (words or asked["files"] or asked["sets"]):
         raise UsageError("there is nothing to run: give a command after --, or values with one")
+    from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
+
     return Oneshot(name=name, command=words, **asked)
 
 
@@ -162,8 +182,13 @@ def _inside(kubernetes: Kubernetes, ctx: click.Context, name: str, upload: Uploa
         shell = f"`minicluster flux {name} -- alloc -N{given['nodes'] or 1}`"
         raise UsageError(f"there is nothing to run: give a command after --; {shell} opens a shell in an instance")
     nodes, tasks = given["nodes"] or 1, given["tasks"] or None
-    if why := too_few_tasks(tasks or 0, nodes):
-        raise UsageError(why)
+    if tasks:
+        from minicluster.release.oneshot import too_few_tasks  # noqa: PLC0415 - as above
+
+        if why := too_few_tasks(tasks, nodes):
+            raise UsageError(why)
+    from minicluster.exec.inside import Work, run_inside  # noqa: PLC0415 - for this alone
+
     return run_inside(kubernetes, name, Work(words, nodes, tasks, given["seconds"], upload), streams.say)
 
 

@@ -1,5 +1,7 @@
 """Runs a command in an instance of Flux of its own inside a MiniCluster that stays: `minicluster run --in NAME`."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal
@@ -7,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minicluster.cluster.lead import Lead
 from minicluster.console.streams import Say
@@ -15,12 +17,14 @@ from minicluster.errors import DeadlineError, KubernetesError
 from minicluster.exec.attached import read_only
 from minicluster.exec.found_again import CLIENT_ATTRIBUTE
 from minicluster.exec.submitted import Following
-from minicluster.exec.upload import Upload
 from minicluster.exec.written import UntilMark
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import LateError, SilentError
 from minicluster.lead.program import program_text
 from minicluster.waiting.ready import find_ready_lead
+
+if TYPE_CHECKING:
+    from minicluster.exec.upload import Upload
 
 #: Seconds after which it is said why an instance does not begin
 WAIT_SECONDS = 3.0
