@@ -41,6 +41,8 @@ def limited(request: pytest.FixtureRequest, cluster: QuickCluster) -> Iterator[Q
         pytest.skip(why)
     with kueue_beside.kueue(cluster, waitForPodsReady=request.param):
         yield cluster
+    # what other tests read of the scheduler counts all Kubernetes nodes
+    cluster.kubectl("delete", "nodes", f"--selector={POOL}", "--wait=false")
 
 
 def three_nodes(helm: Helm, cluster: QuickCluster) -> Release:
