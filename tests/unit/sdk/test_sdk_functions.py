@@ -70,7 +70,7 @@ def fails(kind: str) -> Any:
     raise KeyError(kind)
 
 
-def test_a_function_returns_its_value_from_a_node() -> None:
+def test_a_function_returns_its_value_from_a_node(tmp_path: Path) -> None:
     executor = CommandExecutor(called.submit, {})
     assert executor.submit(square, 3, more=1).result() == 10
     assert executor.submit(int, "11", base=2).result() == 3
@@ -79,6 +79,11 @@ def test_a_function_returns_its_value_from_a_node() -> None:
     point = executor.submit(Point, 3).result()
     assert (type(point), point.x) == (Point, 3)
     assert executor.submit(os.getcwd).result() == "/"
+    # most nodes lack cloudpickle
+    bare = tmp_path / f"python3.{sys.version_info.minor}"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    assert called.run(work_of(square, [3]), PATH=f"{tmp_path}:/usr/bin:/bin").value() == 9
     with pytest.raises(ArgumentError, match="chunksize=2: give 1 or more, and 1 for a command"):
         executor.map("echo", [1], chunksize=2)
 
