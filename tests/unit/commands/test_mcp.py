@@ -80,7 +80,9 @@ class _Program(FakeChannel):
 
     def write(self, data: bytes) -> None:
         name = next(each for each in (*self._answers, "printed") if first_line(each).encode() == data)
-        if name == "printed":
+        if name == "printed" and "printed" in self._answers:
+            self._parts, self._code = [self._answers["printed"].encode()], 1
+        elif name == "printed":
             self._parts = [PRINTED[:70_000], PRINTED[70_000:]]
         else:
             told = self._answers[name]
@@ -249,6 +251,12 @@ def test_an_error_is_the_line_of_the_command() -> None:
     done = call(Lead(job=None, pods=None, jobs=None), "status", {"name": "min"})
     line = "there is no MiniCluster min in namespace lab: see `minicluster list -A` and give its -n"
     assert (done.is_error, done.content[0].text) == (True, f"Error executing tool status: {line}")
+
+
+def test_a_job_without_output_is_an_error_and_no_text() -> None:
+    gone = "mini has no job f7: `minicluster jobs mini` lists them"
+    done = call(Lead({"printed": f"warning\nminicluster: {gone}\n"}), "output", {"name": "mini", "job": "f7"})
+    assert (done.is_error, done.content[0].text) == (True, f"Error executing tool output: {gone}")
 
 
 def test_the_command_needs_its_package_and_known_changes(monkeypatch: pytest.MonkeyPatch) -> None:
