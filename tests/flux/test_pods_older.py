@@ -1,5 +1,10 @@
-"""A live MiniCluster of an older version on a real Kubernetes: it becomes one of this version, and goes back."""
+"""A live MiniCluster of an older version on a real Kubernetes: it becomes one of this version, and goes back.
 
+Clients of both versions work with it all the time, and with one that this version made.
+"""
+
+import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +16,8 @@ from test_pods_replace import results
 from versions import OLDER, Version, older
 
 from tools.clients import CHART, until
-from tools.releases import STEP_SECONDS, FluxRelease
-from tools.testbed import bind
+from tools.releases import STEP_SECONDS, FluxRelease, is_live
+from tools.testbed import NAME, bind
 
 pytestmark = [
     IN_PODS,
@@ -27,6 +32,7 @@ VALUES: dict[str, Any] = {
     # an agent
     "metrics": {"enabled": True},
 }
+TWO_CORES = {"cores": 2}
 
 
 @pytest.fixture(params=OLDER, ids=lambda path: path.name.partition(".t")[0])
@@ -38,15 +44,15 @@ def version(request: pytest.FixtureRequest, tmp_path: Path) -> Version:
 def test_a_live_cluster_is_upgraded_and_rolled_back_and_nothing_starts_again(
     release: Install, version: Version, volume: str, tmp_path: Path, by: str
 ) -> None:
-    cluster = release(VALUES, {"cores": 2}, helm=by, version=version)
+    cluster = release(VALUES, TWO_CORES, helm=by, version=version)
     bind(cluster, "state", volume, tmp_path / "state")
     cluster.wait_for("0-1")
+    both = ("minicluster", version.root / "bin" / "minicluster")
+    serve(cluster, both)
     runs, waits = submit(cluster, "-n1", "sleep", "3600"), submit(cluster, "--urgency=hold", "true")
     until(lambda: results(cluster).get(runs) == "RUN", STEP_SECONDS)
     uids, old_helm = pods(cluster), cluster.helm
-    # this version's chart and post-renderer
-    own = {name: text for name, text in old_helm.env.items() if name not in {"PATH", "HELM_PLUGINS"}}
-    cluster.helm, cluster.chart = replace(old_helm, env=own), CHART
+    become_new(cluster)
     cluster.upgrade()
     assert pods(cluster) == uids
     assert {job: results(cluster)[job] for job in (runs, waits)} == {runs: "RUN", waits: "SCHED"}
@@ -54,13 +60,59 @@ def test_a_live_cluster_is_upgraded_and_rolled_back_and_nothing_starts_again(
     cluster.upgrade(size=3)
     more = submit(cluster, "-N3", "-n3", "true")
     until(lambda: results(cluster).get(more) == "COMPLETED", 2 * STEP_SECONDS)
+    serve(cluster, both)
     cluster.helm = old_helm
     cluster.ok("rollback", "1")
-    assert {index: uid for index, uid in pods(cluster).items() if index in uids} == uids
+    assert pods(cluster).items() >= uids.items()
     assert results(cluster)[runs] == "RUN"
     cluster.flux(0, "job", "urgency", waits, "16")
     until(lambda: results(cluster).get(waits) == "COMPLETED", STEP_SECONDS)
 
 
-def pods(cluster: FluxRelease) -> dict[int, str]:
-    return {index: pod["metadata"]["uid"] for index, pod in cluster.live_pods().items()}
+def test_a_sleeping_cluster_is_upgraded_and_wakes_with_its_queue(
+    release: Install, version: Version, volume: str, tmp_path: Path
+) -> None:
+    cluster = release(VALUES, TWO_CORES, version=version)
+    bind(cluster, "state", volume, tmp_path / "state")
+    cluster.wait_for("0-1")
+    waits = submit(cluster, "--urgency=hold", "true")
+    cluster.upgrade(suspend=True)
+    until(lambda: not pods(cluster), 2 * STEP_SECONDS, "the end of the pods")
+    become_new(cluster)
+    cluster.upgrade(suspend=True)
+    assert not pods(cluster)
+    cluster.upgrade(suspend=False)
+    cluster.wait_for("0-1", 2 * STEP_SECONDS)
+    cluster.flux(0, "job", "urgency", waits, "16")
+    until(lambda: results(cluster).get(waits) == "COMPLETED", STEP_SECONDS)
+
+
+def test_an_older_client_serves_a_cluster_of_this_version(release: Install, version: Version) -> None:
+    old = version.root / "bin" / "minicluster"
+    groups = [{"name": "more", "size": 1, "cores": 1}]  # of which it knows nothing
+    cluster = release({**QUIET, "size": 2, "maxSize": 3, "groups": groups}, TWO_CORES)
+    cluster.wait_for("0-1,3")
+    serve(cluster, ["minicluster", old])
+    # what renders needs the version of the chart: it names the values that it doesn't know, and nothing changes
+    refused = cluster.cluster.run(old, "scale", NAME, "3", "-n", cluster.namespace)
+    assert (refused.code, "additional properties" in refused.err, cluster.up()) == (1, True, "0-1,3")
+
+
+def become_new(cluster: FluxRelease) -> None:
+    """Take this version's chart and post-renderer."""
+    own = {name: text for name, text in cluster.helm.env.items() if name not in {"PATH", "HELM_PLUGINS"}}
+    cluster.helm, cluster.chart = replace(cluster.helm, env=own), CHART
+
+
+def serve(cluster: FluxRelease, clients: Iterable[str | Path]) -> None:
+    """Check that the commands of these clients work."""
+    for client in clients:
+        where = (NAME, "-n", cluster.namespace)
+        assert json.loads(cluster.cluster.output(client, "status", *where, "-o", "json"))["state"] == "Running"
+        assert cluster.cluster.output(client, "flux", *where, "--", "run", "-N2", "echo", "it runs") == "it runs\n" * 2
+
+
+def pods(cluster: FluxRelease) -> dict[str, str]:
+    """Return the pods that don't end, by host name."""
+    every = [pod for pod in cluster.items("pods") if is_live(pod) and "hostname" in pod["spec"]]
+    return {pod["spec"]["hostname"]: pod["metadata"]["uid"] for pod in every}
