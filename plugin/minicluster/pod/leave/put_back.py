@@ -1,20 +1,29 @@
 """On the lead: makes the copies of jobs that run again, one of each, and answers the pods that leave (requeue.py).
 
+It also brings local code to nodes that joined later.
+
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import re
+import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Iterable, Mapping
 
 import flux
 from flux.job import JobID
 from requeue import SERVICE, TOPIC, continuations, resubmit, waiting_copies
 from state import jobs
+
+#: What asks for local code
+UPLOAD_TOPIC = f"{SERVICE}.upload"
 
 
 @dataclass
@@ -84,5 +93,20 @@ def serve(all_copies: Copies) -> None:
         handle.respond(request, made)
 
     handle.service_register(SERVICE).get()
-    with handle.msg_watcher_create(answer, flux.constants.FLUX_MSGTYPE_REQUEST, TOPIC):
+    kind = flux.constants.FLUX_MSGTYPE_REQUEST
+    with handle.msg_watcher_create(answer, kind, TOPIC), handle.msg_watcher_create(bring, kind, UPLOAD_TOPIC):
         handle.reactor_run()
+
+
+def bring(handle: Any, _watcher: object, request: Any, _args: object) -> None:
+    """Begin to bring local code to a node that joined after it came (minicluster.lua)."""
+    place, rank = str(request.payload["place"]), int(request.payload["rank"])
+    home = Path(os.environ["MINICLUSTER_HOME"])
+    problem = None
+    if not re.fullmatch("(with-)?[0-9a-f]{20}", place) or not (home / "uploads" / place).is_dir():
+        problem = "the lead does not have it"
+    else:
+        words = ["/bin/sh", str(home / "minicluster/late_upload.sh"), place, str(rank)]
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL)  # words
+        threading.Thread(target=child.wait, daemon=True).start()
+    handle.respond(request, {"problem": problem} if problem else {})

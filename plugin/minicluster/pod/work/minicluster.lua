@@ -42,6 +42,34 @@ if (os.getenv("FLUX_URI") or ""):find("local://" .. home .. "/config/run/flux/",
     }
 end
 
+-- Local code (--upload) came to the nodes that were up then. On one that joined later, the lead is asked for it
+-- (late_upload.sh). Flux's shell has looked for the job's folder before it reads this file.
+local uploads, system = home .. "/uploads/", shell.info.jobspec.attributes.system or {}
+
+local function bring(place)
+    local answer, problem = require("flux").new():rpc("minicluster.upload",
+        { place = place, rank = shell.rankinfo.broker_rank })
+    if not answer or answer.problem then return answer and answer.problem or problem end
+    local wait = "n=0; until [ -e '%s.here' ]; do [ $n -lt %d ] && [ ! -e '%s.failed' ] && sleep 0.1 || exit 1; n=$((n+1)); done"
+    local done = os.execute(wait:format(uploads .. place, 6000, uploads .. place))
+    if done ~= true and done ~= 0 then return "the lead could not bring it" end
+end
+
+local folders = (system.cwd or "") .. ":" .. ((system.environment or {}).PYTHONPATH or "")
+for path in folders:gmatch("[^:]+") do
+    local place = path:sub(1, #uploads) == uploads and path:sub(#uploads + 1):match("^[%w-]+")
+    if place and not exists(uploads .. place .. ".here") then
+        local is_there = exists(uploads .. place)
+        local problem = not is_there and bring(place)
+        if not is_there and not problem and path == system.cwd then _, problem = require("posix").chdir(path) end
+        if problem then
+            shell.die("minicluster: " .. path .. " is not on this node, which joined later: " .. tostring(problem)
+                .. ": upload it again")
+        end
+        if not is_there then shell.log("minicluster: the lead has brought " .. path .. " meanwhile") end
+    end
+end
+
 -- All pods of a Kubernetes node number their CPUs from 0: if tasks were bound to these, all pods would share the
 -- same CPUs.
 if shell.options["cpu-affinity"] == nil and exists(home .. "/config/run/unbound") then
