@@ -49,7 +49,7 @@ def test_jobs_inside_of_jobs_are_told_while_it_runs_and_after_its_end(make: Make
     words = ("-N1", "-n2", "--requires=rank:1", "--job-name=outer", "--output=none")
     assert cluster.lead.run(f"{MOUNT}/bin/flux", "batch", *words, stdin=WORK).returncode == 0
     ended = [(0, "outer", None), (1, "bad", "FAILED"), (1, "deep", "COMPLETED"), (1, "good", "COMPLETED")]
-    outer = cluster.lead.flux("jobs", "-no", "{id.f58plain}").strip()
+    outer = next(row["id"] for row in told(cluster) if row["name"] == "outer")
     deepest = (2, "deepest", "COMPLETED")
     until(lambda: shape(told(cluster), outer) == [*ended, (1, "left", None), deepest])
     rows = told(cluster)
