@@ -320,7 +320,14 @@ def _submit(handle: FakeFlux, jobspec: str, urgency: int) -> int:
 
 def _job_list_id(handle: FakeFlux, number: int, attrs: list[str]) -> SimpleNamespace:
     assert attrs
-    return SimpleNamespace(get_job=lambda: next(job for job in handle.jobs if job["id"] == number))
+    found = [job for job in handle.jobs if job["id"] == number]
+
+    def get_job() -> Any:
+        if not found:
+            raise FileNotFoundError(2, "No such job")
+        return found[0]
+
+    return SimpleNamespace(get_job=get_job)
 
 
 def _parse_fsd(text: str) -> float:

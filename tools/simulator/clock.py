@@ -10,6 +10,8 @@ from typing import Any
 
 #: What the virtual clock adds to its seconds for those since the epoch
 EPOCH_SECONDS = 1_700_000_000.0
+#: How long one waits that nothing wakes
+FOREVER_SECONDS = 1e9
 #: Seconds of real time that a program may compute between two waits: more is a loop without an end
 LOOP_SECONDS = 60.0
 
@@ -142,10 +144,60 @@ class Lock:
         self._is_held = False
 
 
+class Condition:
+    """A condition, and an event, in virtual time: whoever runs is alone, so there is nothing to lock."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self._is_set = loop, False
+        self._waiting: list[Process] = []
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+    def notify_all(self) -> None:
+        """Wake all that wait."""
+        waiting, self._waiting = self._waiting, []
+        for process in waiting:
+            process.wake(0.0)
+
+    def wait_for(self, is_true: Callable[[], Any], seconds: float = FOREVER_SECONDS) -> bool:
+        """Wait until something is true."""
+        end = self._loop.now + seconds
+        while not is_true() and self._loop.now < end:
+            assert self._loop.running
+            self._waiting.append(self._loop.running)
+            self._loop.sleep(end - self._loop.now)
+        return bool(is_true())
+
+    def set(self) -> None:
+        """Set the event."""
+        self._is_set = True
+        self.notify_all()
+
+    def is_set(self) -> bool:
+        """Tell whether the event is set."""
+        return self._is_set
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the event."""
+        return self.wait_for(self.is_set, seconds)
+
+
 def threading_module(loop: Loop, start: Callable[[Callable[[], Any]], None]) -> SimpleNamespace:
     """Return what stands for Python's `threading`; ``start`` starts the work of a thread."""
 
-    def thread(target: Callable[..., Any], args: Sequence[Any] = (), **_: bool) -> SimpleNamespace:
-        return SimpleNamespace(start=lambda: start(lambda: target(*args)))
+    def thread(target: Callable[..., Any], args: Sequence[Any] = (), **_: Any) -> SimpleNamespace:
+        return SimpleNamespace(start=lambda: start(lambda: target(*args)), is_alive=lambda: False)
 
-    return SimpleNamespace(Lock=lambda: Lock(loop), Thread=thread, ExceptHookArgs=object)
+    return SimpleNamespace(
+        Lock=lambda: Lock(loop),
+        Thread=thread,
+        Condition=lambda: Condition(loop),
+        Event=lambda: Condition(loop),
+        current_thread=lambda: None,
+        ExceptHookArgs=object,
+        _register_atexit=lambda _: None,
+    )

@@ -6,7 +6,8 @@ from random import Random
 
 from tools.simulator.clock import EPOCH_SECONDS
 from tools.simulator.jobs import Load
-from tools.simulator.world import GROUP, Setting, World
+from tools.simulator.setting import GROUP, Setting
+from tools.simulator.world import World
 
 #: Virtual seconds of an episode, before it settles
 EPISODE_SECONDS = 1800.0
@@ -39,7 +40,7 @@ def episode(seed: int, changes: Mapping[str, tuple[str, str]] | None = None) -> 
     world = World(seed, setting, changes or {})
     try:
         world.run(60.0)
-        happens = random.choice([happen, happen, happen_at_ends])
+        happens = random.choice([happen, happen, happen_at_ends, happen_to_client])
         is_fast, end = True, world.loop.now + EPISODE_SECONDS
         while world.loop.now < end:
             is_fast ^= random.random() < 0.1
@@ -92,6 +93,28 @@ def happen_at_ends(world: World, random: Random) -> None:
         (5, lambda: world.kubernetes.kill(random.choice([0, 0, 1, 2]))),
     ]
     choose(kinds, random)
+
+
+def happen_to_client(world: World, random: Random) -> None:
+    """Let one thing happen to a client of the SDK."""
+    own = random.choice([{}, {}, {"user.minicluster.requeue": 1}])
+    kinds: list[tuple[int, Callable[[], object]]] = [
+        (50, lambda: world.client.submit(own)),
+        (15, lambda: world.client.cut(random)),
+        (10, lambda: cut_at_submission(world, random)),
+        (6, lambda: world.kubernetes.kill(random.choice([0, 0, 1]))),
+        (2, lambda: world.evict(0)),
+        (2, lambda: setattr(world.kubernetes, "down_until", world.loop.now + random.uniform(1.0, 60.0))),
+    ]
+    choose(kinds, random)
+
+
+def cut_at_submission(world: World, random: Random) -> None:
+    """Submit jobs, and cut the connection, or kill the lead, while they are on their way."""
+    for _ in range(random.choice([1, 5])):
+        world.client.submit({})
+    end = partial(world.client.cut, random) if random.random() < 0.6 else partial(world.kubernetes.kill, 0)
+    world.loop.at(random.uniform(0.0, 0.3), end)
 
 
 def choose(kinds: Sequence[tuple[int, Callable[[], object]]], random: Random) -> None:

@@ -31,7 +31,7 @@ FAULTS = (
         "put_back",
         "copies = {name: JobID(copy).f58plain for name, copy in waiting_copies(handle) if name in names}\n",
         "copies: dict[str, str] = {}\n    all_copies.made.clear()\n",
-        seed=2,
+        seed=6,
     ),
     Fault(
         "a job was put back twice, by the undrainer and by the one that was started again",
@@ -54,7 +54,7 @@ FAULTS = (
         "losses",
         'for states in ("running", "failed"):',
         'for states in ("running",):',
-        seed=2,
+        seed=3,
     ),
     Fault(
         "ranks of pods that are gone stayed drained",
@@ -68,14 +68,14 @@ FAULTS = (
         "undrainer",
         "now - seconds > drains[rank] + EXACT_SECONDS",
         "True",
-        seed=2,
+        seed=17,
     ),
     Fault(
         "a job of a killed lead was never run again",
         "losses",
         '*("failed to create guest ns", "reattach to running job is not implemented"),',
         "",
-        seed=2,
+        seed=3,
     ),
     Fault(
         "the copy of a job was made when it had ended",
@@ -89,7 +89,7 @@ FAULTS = (
         "losses",
         "max(_last_begin(handle, self.begin), self.begin - BACK_SECONDS)",
         "self.begin",
-        seed=2,
+        seed=10,
     ),
     Fault(
         "a job ran twice: its leaving pod had asked for a copy, and then it lost a node",
@@ -103,7 +103,7 @@ FAULTS = (
         "scaled_job",
         "if busy and any(rank in busy.used for rank in leaving):",
         "if False:",
-        seed=88,
+        seed=21,
     ),
     Fault(
         "the jobs of a leaving pod were not put back",
@@ -117,21 +117,21 @@ FAULTS = (
         "leave",
         '"nocheckpoint": True, ',
         '"nocheckpoint": False, ',
-        seed=3,
+        seed=1,
     ),
     Fault(
         "a job was tried again beside the copy that its leaving pod had asked for",
         "losses",
         'self.copies.make(self.handle, job, {"retried"',
         'Copies().make(self.handle, job, {"retried"',
-        seed=6,
+        seed=41,
     ),
     Fault(
         "a job was not tried again because the lead was killed just then",
         "losses",
         'if getattr(error, "errno", None) in GONE_ERRORS:',
         "if False:",
-        seed=20,
+        seed=33,
     ),
     Fault("a job was not tried again until another one ended", "recorder", "min(2 * most,", "min(60 * most,", seed=17),
     Fault(
@@ -147,6 +147,27 @@ FAULTS = (
         'request = replace(parse_resources(jobspec["resources"]), since=now, ranks=self._ranks(jobspec))',
         'request = replace(parse_resources(jobspec["resources"]), since=now)',
         seed=40,
+    ),
+    Fault(
+        "a client's job was submitted twice: the program of its broken connection still had it to submit",
+        "remote",
+        '            ("client", lambda key, *_: end_former(key)),\n',
+        "",
+        seed=134,
+    ),
+    Fault(
+        "a client's job was submitted twice: it was not listed yet",
+        "remote",
+        "    catch_up(self.handle)\n",
+        "    pass\n",
+        seed=48,
+    ),
+    Fault(
+        "a client was told that its job never ran, which had ended while it was away",
+        "followed",
+        'return name == "clean" and (self.end["status"] is not None or bool(self.end["exception"]))',
+        'return bool(name == "clean")',
+        seed=3,
     ),
 )
 

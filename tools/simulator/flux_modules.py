@@ -2,6 +2,7 @@
 
 import errno
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,9 @@ from tools.simulator.jobs import FILTERS, JobID, wanted
 class JobList:
     """A list of jobs, as job-list knows them."""
 
-    def __init__(self, handle: Handle, *, attrs: list[str], filters: list[str], since: float, **_: Any) -> None:
+    def __init__(
+        self, handle: Handle, *, filters: list[str], attrs: Sequence[str] = (), since: float = 0.0, **_: Any
+    ) -> None:
         states = set().union(*(FILTERS[name] for name in filters))
         rows = handle.ask(lambda: [dict(job.listed) for job in handle.check().jobs.values()])
         rows = [row for row in rows if row.get("state") in states and row.get("t_inactive", since + 1) > since]
@@ -33,10 +36,10 @@ def _lookup(handle: Handle, number: int, **_: Any) -> dict[str, Any] | None:
     return {"jobspec": job.jobspec} if job else None
 
 
-def _lookups(handle: Handle, ids: list[int], keys: list[str]) -> SimpleNamespace:
+def _lookups(handle: Handle, ids: list[int], keys: Sequence[str] = ("jobspec",)) -> SimpleNamespace:
     def found() -> list[dict[str, Any]]:
         jobs = [job for number, job in handle.check().jobs.items() if number in ids]
-        if keys == ["R"]:
+        if "R" in keys:
             pairs = {job.number: dict.fromkeys(job.ranks, (wanted(job.jobspec)[1], 0)) for job in jobs if job.ranks}
             return [{"id": number, "R": resource_set(pair)} for number, pair in pairs.items()]
         return [{"id": job.number, "jobspec": job.jobspec} for job in jobs]
@@ -61,6 +64,12 @@ class ResourceSet:
 
 def _list_now(handle: Handle, number: int, _: list[str]) -> SimpleNamespace:
     its = handle.check()
+    if number not in its.jobs:
+        raise FileNotFoundError(errno.ENOENT, "No such job")
+    if its.loop.running:
+        # it answers once it knows the job, and what came before
+        its.loop.sleep(its.listed_at - its.loop.now)
+        handle.check()
     return SimpleNamespace(get_job=lambda: its.list_now(its.jobs[number]))
 
 
@@ -81,6 +90,32 @@ def _resource_list(handle: Handle) -> SimpleNamespace:
     return SimpleNamespace(get=lambda: SimpleNamespace(allocated=allocated))
 
 
+class Spec:
+    """What stands for Flux's JobspecV1."""
+
+    def __init__(self, nodes: int, cores: int) -> None:
+        self.environment, self.cwd, self.duration = dict[str, str](), "", 0.0
+        slot = {"type": "slot", "count": 1, "with": [{"type": "core", "count": cores}]}
+        self.jobspec: dict[str, Any] = {
+            "resources": [{"type": "node", "count": nodes, "with": [slot]}],
+            "tasks": [],
+            "attributes": {"system": {"duration": 0}, "user": {}},
+        }
+
+    @classmethod
+    def from_command(cls, _command: list[str], *, num_nodes: int, cores_per_task: int, **_: Any) -> "Spec":
+        """Return the one of a command."""
+        return cls(num_nodes or 1, cores_per_task)
+
+    def setattr(self, name: str, value: Any) -> None:
+        """Set an attribute."""
+        *path, last = name.split(".")
+        place = self.jobspec["attributes"]
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+
+
 def modules(instance: Instance) -> dict[str, Any]:
     """Return what stands for Flux's Python modules, by their names."""
     job_list = SimpleNamespace(job_list_id=_list_now)
@@ -89,13 +124,15 @@ def modules(instance: Instance) -> dict[str, Any]:
         JobID=JobID,
         job_kvs_lookup=_lookup,
         JobKVSLookup=_lookups,
+        JobspecV1=Spec,
         submit=lambda handle, text, urgency: handle.ask(lambda: handle.check().submit(json.loads(text), urgency, 0.0)),
         cancel=lambda handle, number, note: handle.ask(lambda: handle.check().cancel(int(number), note)),
         kill=lambda handle, number, signum: handle.ask(lambda: handle.check().kill(int(number), signum)),
         list=job_list,
     )
     kvs = SimpleNamespace(get=_kvs_get, put=_kvs_put, commit=lambda _: instance.changed("size"))
-    constants = SimpleNamespace(FLUX_MSGTYPE_REQUEST=1, FLUX_RPC_STREAMING=2, FLUX_KVS_WATCH=4, FLUX_KVS_WAITCREATE=8)
+    names = ("MSGTYPE_REQUEST", "RPC_STREAMING", "KVS_WATCH", "KVS_WAITCREATE", "KVS_SYNC", "POLLIN", "POLLOUT")
+    constants = SimpleNamespace(**{f"FLUX_{name}": 1 << bit for bit, name in enumerate(names)})
     own_set = type("ResourceSet", (ResourceSet,), {"instance": instance})
     resource = SimpleNamespace(resource_list=_resource_list, ResourceSet=own_set)
     util = SimpleNamespace(parse_fsd=lambda text: float(text.removesuffix("s")))

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 from minicluster.flux.idset import parse_idset, to_idset
 
 from tools.simulator.broker import Service
-from tools.simulator.clock import EPOCH_SECONDS
+from tools.simulator.clock import EPOCH_SECONDS, FOREVER_SECONDS
 from tools.simulator.instance import Instance
 
 #: How long a request takes, or its answer; and one of a few on a busy machine
 REQUEST_SECONDS, SLOW_SECONDS, SLOW_PART = (0.001, 0.05), (0.05, 3.0), 0.03
-#: How often who waits for a service looks whether it is still there; how long one waits that nothing wakes
-ANSWER_POLL_SECONDS, FOREVER_SECONDS = 0.02, 1e9
+#: How often who waits for a service looks whether it is still there
+ANSWER_POLL_SECONDS = 0.02
 T = TypeVar("T")
 
 
@@ -32,12 +32,12 @@ class Handle:
 
     def __init__(self, instance: Instance, rank: int) -> None:
         self.instance, self.rank = instance, rank
-        self._broker, self._generation = instance.brokers.get(rank), instance.generation
+        self._broker, self.generation = instance.brokers.get(rank), instance.generation
 
     def check(self) -> Instance:
         """Return the instance. Raises OSError when this broker, or its lead, is gone."""
         its = self.instance
-        if its.brokers.get(self.rank) is not self._broker or its.generation != self._generation or not its.is_alive:
+        if its.brokers.get(self.rank) is not self._broker or its.generation != self.generation or not its.is_alive:
             raise OSError(errno.EHOSTUNREACH, "No route to host")
         return its
 

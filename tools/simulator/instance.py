@@ -50,6 +50,8 @@ class Instance(JobQueue):
         if rank == 0:
             self.brokers.clear()
             self.service, self.ended = None, self.loop.now
+            self.journals.clear()
+            self.lead_ended()
             return
         first = self.random.uniform(20.0, 45.0) if silent else self.random.uniform(0.0, 1.0)
         generation = self.generation
@@ -73,12 +75,14 @@ class Instance(JobQueue):
         if job.state in FILTERS["inactive"]:
             raise OSError(errno.EINVAL, "job is inactive")
         if job.state in FILTERS["pending"]:
+            self.note(job, "exception", type="cancel", note=note, severity=0)
             self.end(job, "canceled")
         elif job.state == "run":
             run = job.runs
             if "flux.preemption" in note:
                 self.fates.stop(job, self.loop.now + EPOCH_SECONDS - job.fields["t_run"])
             job.fields = exception("cancel", note) | job.fields
+            self.note(job, "exception", type="cancel", note=note, severity=0)
             self.list(job)
             self.later(
                 0.0,

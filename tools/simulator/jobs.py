@@ -56,6 +56,7 @@ class Job:
     runs: int = 0  #: counts its ends, so that an event for an earlier one is none
     result: str = ""
     fields: dict[str, Any] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)  #: its log (RFC 21)
     listed: dict[str, Any] = field(default_factory=dict)  #: what job-list knows of it
     listed_at: float = 0.0  #: when it knows the nodes of the job
 
@@ -63,10 +64,16 @@ class Job:
 class JobID(int):
     """The id of a job, with its text forms."""
 
+    def __new__(cls, number: int | str) -> "JobID":
+        """Take a number, or a text as people see it."""
+        return super().__new__(cls, number[1:] if isinstance(number, str) else number)
+
     @property
     def f58plain(self) -> str:
         """The id as people see it."""
         return f"f{int(self)}"
+
+    f58 = f58plain
 
 
 def exception(kind: str, note: str) -> dict[str, Any]:
@@ -84,6 +91,7 @@ class Fates:
     tries: dict[int, int] = field(default_factory=dict)  #: how many it is to have
     given_up: set[int] = field(default_factory=set)  #: lost too many nodes
     copies: dict[int, int] = field(default_factory=dict)  #: of jobs
+    keys: dict[str, int] = field(default_factory=dict)  #: the jobs of clients of the SDK, by their keys
     stopped: int = 0  #: jobs that others were to pass
     least_run: float = 0.0  #: for how many seconds these must have run
     retried: int = 0  #: jobs that were tried again
@@ -92,6 +100,9 @@ class Fates:
         """Note a new job; ``before``: it is a copy of that one."""
         own = own_attributes(job.jobspec)
         if not before:
+            key = job.jobspec["attributes"]["user"].get("minicluster-sdk", job.number)
+            other = self.keys.setdefault(str(key), job.number)
+            assert other == job.number, f"jobs {other} and {job.number} are the same one of a client"
             self.failing[job.number], self.tries[job.number] = fails, int(own.get("retries", 0)) + 1
             return
         other = self.copies.setdefault(before.number, job.number)

@@ -1,7 +1,8 @@
 """What runs beside the lead's broker: the agent and the undrainer, as the lead's scripts start and stop them."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +33,7 @@ class LeadPrograms:
         """Take the settings of the agent, `flux.preemption`, changes of the programs' texts, and their log."""
         self.kubernetes, self.flux = kubernetes, kubernetes.instance
         self.loop, self.random = self.flux.loop, self.flux.random
-        self._settings, self._preemption, self._texts, self._say = settings, preemption, texts, say
+        self._settings, self._preemption, self.texts, self.say = settings, preemption, texts, say
         self.running: dict[str, list[Process]] = {}  #: the threads of each program
         self.listeners: dict[str, list[Listener]] = {}  #: what wakes them
         self.records: dict[int, dict[str, Any]] = {}  #: of the history, on a claim
@@ -40,17 +41,15 @@ class LeadPrograms:
 
     def load(self, name: str) -> Programs:
         """Load the programs as a new process does."""
-        stand_ins = {**modules(self.flux), "time": self.loop.time_module(), "os": Machine(self._signal)}
+        stand_ins = {**modules(self.flux), "os": Machine(self._signal)}
         stand_ins["threading"] = threading_module(self.loop, partial(self._thread, name))
         # the volume is never full, its store never large
         stand_ins["saved"] = SimpleNamespace(problem=lambda _: "", state_folder=None)
         stand_ins["compaction"] = SimpleNamespace(Compaction=lambda _: SimpleNamespace(look=lambda _: ""))
         stand_ins["kvs_cleanup"] = SimpleNamespace(remove_empty_directories=lambda _: None)
-        programs = Programs(stand_ins, self._say, self._texts)
+        programs = self.programs_with(stand_ins)
         listen = self.listeners.setdefault(name, [])
         programs.changes.Changes = type("Changes", (Listener,), {"loop": self.loop, "others": listen})
-        programs.history.History = lambda _: SimpleNamespace(append=self._record, last=lambda: dict(self.records))
-        programs.history.folder = Folder
         error = programs.kube.KubeError
 
         def call(_: object, method: str, path: str, body: Any = None, *_kind: str) -> Any:
@@ -59,9 +58,12 @@ class LeadPrograms:
         programs.kube.Kube.call = call
         return programs
 
-    def _record(self, lines: Iterable[str]) -> None:
-        """Add to the history."""
-        self.records.update((record["number"], record) for record in map(json.loads, lines))
+    def programs_with(self, stand_ins: Mapping[str, Any]) -> Programs:
+        """Return the programs of a process, with what stands for other modules there."""
+        programs = Programs({**stand_ins, "time": self.loop.time_module()}, self.say, self.texts)
+        programs.history.History = lambda _: Records(self.records)
+        programs.history.folder = Folder
+        return programs
 
     def _signal(self, pid: int, _signum: int) -> None:
         index = pid - 1000
@@ -127,6 +129,31 @@ class LeadPrograms:
         """End all."""
         for name in [*self.running]:
             self._stop(name)
+
+
+class Records:
+    """What stands for the history."""
+
+    def __init__(self, records: dict[int, dict[str, Any]]) -> None:
+        self._records = records
+
+    def append(self, lines: Iterable[str]) -> None:
+        """Add lines."""
+        self._records.update((record["number"], record) for record in map(json.loads, lines))
+
+    def last(self) -> dict[int, dict[str, Any]]:
+        """Return the last records."""
+        return dict(self._records)
+
+    def record(self, number: int) -> dict[str, Any] | None:
+        """Return the record of a job."""
+        return self._records.get(number)
+
+    def find(self, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], dict[str, Any]]]:
+        """Yield the records in which a pattern is."""
+        for record in [*self._records.values()]:
+            if match := pattern.search(json.dumps(record)):
+                yield match, record
 
 
 class Listener:

@@ -42,8 +42,11 @@ class JobQueue:
         self.changed: Callable[[str], None] = lambda _: None  #: is told of `jobs`, `nodes`, `size`, `exceptions`
         self.drains: Callable[[], None] = lambda: None  #: is told when somebody is about to drain a rank
         self.fates = Fates()
+        self.journals: list[Callable[[int, dict[str, Any]], None]] = []  #: who hears the events of all jobs
+        self.clients: dict[str, Callable[[], None]] = {}  #: what ends the programs of clients
+        self.lead_ended: Callable[[], None] = lambda: None
         self._is_scheduling = False
-        self._listed_at = 0.0  #: when job-list knows all that has happened
+        self.listed_at = 0.0  #: when job-list knows all that has happened
 
     @property
     def is_alive(self) -> bool:
@@ -135,6 +138,7 @@ class JobQueue:
         job.state, job.ranks = "run", ranks
         job.fields |= {"ranks": to_idset(ranks), "t_run": EPOCH_SECONDS + self.loop.now}
         self.list(job)
+        self.note(job, "alloc")
         self.tell("starts")
         run = job.runs
         delay = self.random.uniform(0.05, 0.3)
@@ -147,6 +151,8 @@ class JobQueue:
             self.end_by(job, "exec", "lost contact with job shell on a node")
         elif not self.is_alive:
             return
+        else:
+            self.note(job, "start")
         self.loop.at(job.work, lambda: self._finish(job, run))
 
     def _finish(self, job: Job, run: int) -> None:
@@ -155,6 +161,7 @@ class JobQueue:
         if self.is_alive:
             code = self.fates.end(job)
             job.fields["waitstatus"] = code << 8
+            self.note(job, "finish", status=code << 8)
             self.clean(job, "failed" if code else "completed")
 
     def end_by(self, job: Job, kind: str, note: str) -> None:
@@ -164,6 +171,7 @@ class JobQueue:
             return
         # the first of several counts
         job.fields = exception(kind, note) | job.fields
+        self.note(job, "exception", type=kind, note=note, severity=0)
         self.clean(job, "canceled" if job.fields["exception_type"] == "cancel" else "failed")
         self.tell("exceptions")
 
@@ -182,6 +190,7 @@ class JobQueue:
         job.state, job.ranks = result, []
         job.fields["t_inactive"] = EPOCH_SECONDS + self.loop.now
         self.list(job)
+        self.note(job, "clean")
         self.tell("ends")
         del self.active[job.number]
         for other in list(self.active.values()):
@@ -194,11 +203,17 @@ class JobQueue:
         """Let job-list learn of a job, a moment later."""
         known = {**job.fields, "id": job.number, "state": job.state, "urgency": job.urgency}
         # in the order of the changes; but first it looks the nodes of a job up that begins to run
-        self._listed_at = max(self._listed_at, self.loop.now + self._lag())
+        self.listed_at = max(self.listed_at, self.loop.now + self._lag())
         if job.state == "run":
             job.listed_at = self.loop.now + self._lag()
-        at = max(self._listed_at, job.listed_at)
+        at = max(self.listed_at, job.listed_at)
         self.loop.at(at - self.loop.now, lambda: job.listed.update(known))
+
+    def note(self, job: Job, name: str, **context: Any) -> None:
+        """Add an event to the log of a job, and tell it."""
+        job.events.append({"timestamp": EPOCH_SECONDS + self.loop.now, "name": name, "context": context})
+        for hear in self.journals:
+            hear(job.number, job.events[-1])
 
     def _lag(self) -> float:
         return self.random.uniform(*(LATE_SECONDS if self.random.random() < LATE_PART else (0.0, 0.05)))

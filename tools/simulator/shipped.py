@@ -9,13 +9,22 @@ from pathlib import Path
 from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
+import minicluster
+from minicluster.lead.program import SENT
 from minicluster.pod import programs
+
+#: The modules of a client of the SDK that run in virtual time
+CLIENT = {
+    f"minicluster.{name}": Path(minicluster.__path__[0], *name.split(".")).with_suffix(".py")
+    for name in ("sdk.session", "sdk.requests", "kube.outage")
+}
 
 
 @cache
 def _sources() -> Mapping[str, Path]:
-    """Return the Python programs of the pods by the names of their modules."""
-    return {Path(name).stem: path for name, path in programs().items() if name.endswith(".py")}
+    """Return the programs of the pods, those that clients send there, and the clients' modules, by their names."""
+    sent = {path.stem: path for path in SENT.glob("*.py")}
+    return {**sent, **{Path(name).stem: path for name, path in programs().items() if name.endswith(".py")}, **CLIENT}
 
 
 @cache
@@ -62,7 +71,7 @@ class Programs:
             module.__dict__["__builtins__"] = self._builtins
             # dataclasses look their module up
             self._loaded[name] = sys.modules[module.__name__] = module
-            exec(_compiled(_sources()[name], self._changes.get(name)), module.__dict__)  # noqa: S102 - files of ours
+            exec(_compiled(_sources()[name], self._changes.get(name.rpartition(".")[2])), module.__dict__)  # noqa: S102 - files of ours
         return self._loaded[name]
 
     def _import(self, name: str, *how: Any) -> Any:

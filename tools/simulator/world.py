@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
+from tools.simulator.client import Client
 from tools.simulator.clock import EPOCH_SECONDS, Loop
 from tools.simulator.handle import Handle
 from tools.simulator.indexed_job import IndexedJob
@@ -18,6 +18,7 @@ from tools.simulator.instance import Instance
 from tools.simulator.jobs import Load, wanted
 from tools.simulator.kubernetes import KILL_SECONDS, LEAVE_SECONDS, Kubernetes
 from tools.simulator.lead import LeadPrograms
+from tools.simulator.setting import GROUP, Setting
 from tools.simulator.shipped import Folder
 
 #: Virtual seconds without a disturbance after which all must be well
@@ -26,46 +27,8 @@ SETTLE_SECONDS = 1800.0
 SEEN_SECONDS = 30.0
 #: A lead that ends may take jobs for so long that its agent does not see; and for as long as its requests fail
 LAST_SECONDS, UNHEARD_SECONDS = 4.0, 30.0
-#: Reason of a drain by a person; the name of a group
-BY_HAND, GROUP = "by hand", "more"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a MiniCluster is like."""
-
-    least: int = 1
-    most: int = 6
-    cores: int = 2
-    backlog: float = 5.0
-    idle: float = 30.0
-    suspend: float = 0.0
-    step_down: int = 0
-    period: float = 15.0
-    has_budget: bool = True
-    group: int = 0  #: the most nodes of a group, 0 for none; it may have none
-    preemption: tuple[str, ...] = ()  #: AFTER, RUN and LEAVE of undrainer.py
-
-    @property
-    def all(self) -> int:
-        """The nodes that there may be."""
-        return self.most + self.group
-
-    @property
-    def groups(self) -> dict[str, range]:
-        """The ranks of the groups; the cluster's own is ""."""
-        groups = {"": range(self.most)}
-        return {**groups, GROUP: range(self.most, self.all)} if self.group else groups
-
-    def as_read(self) -> dict[str, Any]:
-        """Return the settings that the agent reads."""
-        policy = {"min": self.least, "max": self.most, "backlog": self.backlog, "idle": self.idle}
-        policy |= {"suspend": self.suspend, "step_down": self.step_down}
-        limits = {"min": 0, "max": self.group, "priority": -1}
-        groups = [{"name": GROUP, "max_size": self.group, "size": 0, "policy": limits}] if self.group else []
-        own = {"name": "mc", "namespace": "ns", "size": self.least, "max_size": self.most, "groups": groups}
-        budget = {"always_lead": False} if self.has_budget else None
-        return {**own, "period": self.period, "policy": policy, "budget": budget, "port": None}
+#: Reason of a drain by a person
+BY_HAND = "by hand"
 
 
 class BrokenError(AssertionError):
@@ -94,6 +57,7 @@ class World:
         self.flux.fates.least_run = float(preemption[1]) if preemption else 0.0
         self.lead = LeadPrograms(self.kubernetes, settings, preemption, self.texts, self._say)
         self.programs = self.lead.programs
+        self.client = Client(self.kubernetes, self.lead, self.wake)
         self.kubernetes.leave, self.kubernetes.lead_started = self._leave, self.lead.begin
         self.kubernetes.shrinks, self.flux.changed = self._check_shrink, self.lead.wake
 
@@ -225,7 +189,11 @@ class World:
     def _check(self) -> None:
         if self.waiting:
             raise BrokenError(f"{self.waiting} submissions were never taken")
-        undone = [job for job in sorted(self.jobs) if not self.flux.fates.is_known(job)]
+        if unknown := self.client.unknown():
+            raise BrokenError(f"a client does not know, or was told wrongly: {unknown}")
+        undone = [
+            job for job in sorted(self.jobs | {*self.flux.fates.keys.values()}) if not self.flux.fates.is_known(job)
+        ]
         if undone:
             raise BrokenError(f"jobs {undone} were taken and never done")
         job = self.kubernetes.job
@@ -245,4 +213,5 @@ class World:
     def close(self) -> None:
         """End the programs that still run."""
         self.lead.end()
+        self.client.end()
         self.kubernetes.end()

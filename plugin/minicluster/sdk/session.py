@@ -8,6 +8,7 @@ import contextlib
 import logging
 import socket
 import threading
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -45,6 +46,7 @@ class Session:
         _SESSIONS.add(self)
 
     def _begin_anew(self) -> None:
+        self._name = uuid.uuid4().hex
         self._open: dict[str, LeadRequest] = {}
         self._outbox: deque[Message] = deque()
         self._unanswered: set[str] = set()
@@ -203,10 +205,11 @@ class Session:
         conversation.begin(self._reader, self._stop)
         with self._changed:
             self._is_connected = self._was_connected = True
+            # the program of a connection that broke may still do what it has read
+            self._outbox = deque([{"key": self._name, "client": True}])
             messages = {key: request.message() for key, request in self._open.items()}
             # requests without a message were cancelled before they were sent
             self._open = {key: request for key, request in self._open.items() if messages[key]}
-            self._outbox.clear()
             self._unanswered.clear()
             self._say(list(messages.values()))
         return conversation

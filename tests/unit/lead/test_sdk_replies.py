@@ -2,8 +2,11 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -138,6 +141,8 @@ def test_signs_of_life_come_while_flux_keeps_the_program_waiting(programs: Simpl
     assert json.loads(os.read(pipe, 16)) == {"alive": True}
 
 
+#: What stands for Flux in a process
+FAKE = "sys.modules['flux'].constants = None; "
 TIMES = ["t_submit", "t_run", "t_cleanup", "t_inactive"]
 
 
@@ -185,6 +190,41 @@ def test_events_that_come_before_the_id_of_their_job_count(programs: SimpleNames
     end |= {"usage": None, "nodes": "mini-0", "times": [1.0, 2.0, None, None]}
     assert said == [{"key": "a", "id": "f7"}, {"key": "a", "started": True}, {"key": "a", "end": end}]
     assert (journal.jobs, journal.early, stream.resets) == ({}, {}, 5)
+
+
+def test_a_status_that_was_told_before_and_is_stored_later_counts(
+    programs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle, said = Handle(), Said()
+    journal = programs.followed.Journal(handle, said)
+    journal.follow_earlier("any-a", 7)
+    stream, asked = handle.asked
+    asked.come({"jobspec": "{}", "eventlog": json.dumps(event("start"))})
+    stream.come({"id": 7, "events": [event("clean")]})
+    assert [*journal.jobs] == [7]
+    monkeypatch.setattr("time.monotonic", lambda: 1e9)
+    journal.look()
+    past = (event("start"), event("finish", status=0), event("clean"))
+    handle.asked[-1].come({"eventlog": "\n".join(map(json.dumps, past))})
+    handle.asked[-1].come(FileNotFoundError())
+    programs.outputs[7].come(None)
+    assert [(reply["end"]["status"], reply["end"]["exception"]) for reply in said if "end" in reply] == [(0, None)]
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_client_has_one_program() -> None:
+    code = "import sys, replies; replies.end_former(sys.argv[1]); print('is it', flush=True); sys.stdin.read()"
+    client = uuid.uuid4().hex
+    words = [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; sys.modules['flux'] = sys; {FAKE}{code}"]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*words, client], **pipes) as former, subprocess.Popen([*words, "other"], **pipes) as other:
+        assert [one.stdout.readline() for one in (former, other)] == ["is it\n"] * 2
+        with subprocess.Popen([*words, client], **pipes) as last:
+            assert last.stdout.readline() == "is it\n"
+            assert (former.wait(10), other.poll(), last.poll()) == (-signal.SIGKILL, None, None)
+            last.stdin.close()
+        other.stdin.close()
+        assert (other.wait(10), last.wait(10)) == (0, 0)
 
 
 def test_a_job_from_before_is_followed_from_its_past_on(programs: SimpleNamespace) -> None:

@@ -36,6 +36,8 @@ def main() -> None:
     say(ready="0.88.0")
     for number, line in enumerate(sys.stdin):
         asked = json.loads(line)
+        if "client" in asked:
+            continue
         key = asked.pop("key")
         with ASKED.open("a") as file:
             file.write(json.dumps(asked) + "\n")

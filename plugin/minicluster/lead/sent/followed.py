@@ -51,7 +51,7 @@ class Followed:
         reply(key=key, id=JobID(job).f58)
 
     def take(self, event: Event) -> bool:
-        """Take an event, which may come twice; return whether it is the job's last."""
+        """Take an event, which may come twice; return whether the job is over, and it is known how it ended."""
         name, context = event["name"], event.get("context", {})
         if name in ("alloc", "exception"):
             self.waits = None
@@ -62,7 +62,7 @@ class Followed:
             self.end["status"] = context["status"]
         elif name == "exception" and context["severity"] == 0 and not self.end["exception"]:
             self.end["exception"] = {"type": context["type"], "note": context.get("note", "")}
-        return bool(name == "clean")
+        return name == "clean" and (self.end["status"] is not None or bool(self.end["exception"]))
 
     def copy(self) -> str:
         """Return the job that runs this one again as its note says, "" if it names none."""

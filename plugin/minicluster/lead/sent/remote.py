@@ -1,6 +1,7 @@
 """Runs on the lead for a client: submits jobs to Flux and says how they end, and which nodes are there.
 
-Reads requests and writes replies, each a JSON object on a line. A request has a ``key``, which its replies repeat:
+Reads requests and writes replies, each a JSON object on a line. A request has a ``key``, which its replies repeat; that
+of ``client`` is the client's, whose earlier programs it ends:
 
 - ``submit``: a job. With ``again`` Flux may have it already; with ``drop`` it is looked for, but not submitted, nor if
   the queue is younger than its ``age``: it may have run, unless it may do so twice;
@@ -31,7 +32,7 @@ from itertools import islice
 from typing import Any
 
 import flux
-from begun import is_younger
+from begun import catch_up, is_younger
 from described import jobspec, marked, shown, shown_record, why
 from flux import constants
 from flux.job import JobID, JobKVSLookup, JobList, cancel_async, submit_async
@@ -39,7 +40,7 @@ from followed import Journal
 from job_report import JobReport
 from live_output import LiveOutput
 from recorded import RECORDS_SECONDS
-from replies import Replies
+from replies import Replies, end_former
 
 #: Seconds until it is said again why jobs wait
 PERIOD_SECONDS = 5.0
@@ -65,6 +66,7 @@ class FluxRequests:
     def do(self, request: dict[str, Any]) -> None:
         """Do one request."""
         for name, action in (
+            ("client", lambda key, *_: end_former(key)),
             ("submit", self._submit),
             ("watch", self._watch),
             ("cancel", self._cancel),
@@ -133,6 +135,7 @@ class FluxRequests:
         """Return the jobs of clients of the SDK, by the keys of their requests."""
         if self.earlier is None:
             self.earlier = {}
+            catch_up(self.handle)
             listed = JobList(self.handle, attrs=["state"], filters=["pending", "running", "inactive"], max_entries=0)
             ids = [job["id"] for job in listed.fetch_jobs().get_jobs()]
             for start in range(0, len(ids), LOOKUP_JOBS):
@@ -156,8 +159,7 @@ class FluxRequests:
             cancel()
 
     def _cancelled(self, key: str, future: Any) -> None:
-        # no error if the job is over already: its end is on the way
-        with suppress(OSError):
+        with suppress(OSError):  # the job is over already: its end is on the way
             future.get()
             self.reply(key=key, cancelled=True)
 
@@ -174,8 +176,7 @@ class FluxRequests:
 
     def tell_reasons(self, *_: Any) -> None:
         """Say why the waiting jobs wait."""
-        start = time.monotonic()
-        if start < self.next_reasons:
+        if (start := time.monotonic()) < self.next_reasons:
             return
         waiting = [one for one in self.journal.jobs.values() if one.waits is not None]
         for one, reason in zip(waiting, why([one.job for one in waiting], self.handle)):
@@ -185,8 +186,8 @@ class FluxRequests:
         self.next_reasons = start + (time.monotonic() - start) / REASONS_PART
 
     def _list(self, key: str, ended: bool, _request: dict[str, Any]) -> None:
-        listed = JobList(self.handle, filters=["pending", "running"], user="all", max_entries=0).jobs()
-        active = {int(job.id): job for job in listed}
+        listed = JobList(self.handle, filters=["pending", "running"], user="all", max_entries=0)
+        active = {int(job.id): job for job in listed.jobs()}
         # after the others: a job that ends meanwhile is in both
         records = map(json.loads, JobReport(self.handle, 0).ended() if ended else ())
         while part := [*islice((one for one in records if one["number"] is not None), LISTED_JOBS)]:
@@ -232,8 +233,7 @@ def main() -> None:
     """Answer requests until there are no more."""
     handle = flux.Flux()
     reply = Replies(handle)
-    # a broker that has just come back lacks modules
-    handle.rpc("state-machine.wait").get()
+    handle.rpc("state-machine.wait").get()  # a broker that has just come back lacks modules
     jobs = FluxRequests(handle, reply)
     requests = read_requests(handle, jobs)
     reasons = handle.timer_watcher_create(PERIOD_SECONDS, jobs.tell_reasons, repeat=PERIOD_SECONDS)

@@ -1,4 +1,4 @@
-"""What remote.py writes to its client: replies, each a JSON object on a line, and signs of life between them.
+"""What remote.py, a client's only program, writes to it: replies, each a JSON object on a line, and signs of life.
 
 A write never blocks: the client may send a thousand jobs before it reads, and the program has to read them meanwhile.
 The signs come from a thread of their own, because a busy Flux may take longer for an answer than the client waits.
@@ -7,10 +7,15 @@ A module of that program: runs with the view's Python, 3.8 or later.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
+import socket
+import struct
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +23,33 @@ from flux import constants
 
 #: Seconds between two signs of life
 ALIVE_SECONDS = 5.0
+#: Seconds in which a killed program ends; the bytes of struct ucred (unix(7)); the name of this program
+FORMER_SECONDS, CREDENTIALS_BYTES = 0.05, struct.calcsize("3i")
+OWN_NAME = []  # type: list[socket.socket]
+
+
+def end_former(client: str) -> None:
+    """Be the only program of a client: one whose connection was cut may still submit what it has read.
+
+    It has a name of Linux' abstract sockets, which the kernel frees at its end. Raises OSError.
+    """
+    name = f"\0minicluster-{client}"
+    own = socket.socket(socket.AF_UNIX)
+    OWN_NAME.append(own)
+    while True:
+        try:
+            own.bind(name)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            own.listen(1)
+            return
+        with socket.socket(socket.AF_UNIX) as other, suppress(ConnectionRefusedError, ProcessLookupError):
+            other.connect(name)
+            number, *_ = struct.unpack("3i", other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS_BYTES))
+            os.kill(number, signal.SIGKILL)
+        time.sleep(FORMER_SECONDS)
 
 
 class Replies:
