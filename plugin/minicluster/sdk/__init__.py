@@ -7,17 +7,15 @@ from minicluster.sdk.exceptions import (
     ClosedError,
     EndedError,
     JobError,
-    JobFailed,
     JobLost,
     JobRefused,
     NotFoundError,
     ReleaseError,
-    RemoteTraceback,
     SdkError,
     WaitTimeoutError,
 )
 from minicluster.sdk.executor import CommandExecutor
-from minicluster.sdk.finished import FinishedJob, Result
+from minicluster.sdk.finished import FinishedJob, JobFailed, RemoteTraceback, Result
 from minicluster.sdk.fit import Fit
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.functions import FunctionFuture

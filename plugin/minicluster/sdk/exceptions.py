@@ -19,15 +19,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from minicluster import errors
-from minicluster.console import lines
 from minicluster.errors import MiniClusterError
 from minicluster.lead.ask import LateError
-from minicluster.sdk.finished import FinishedJob
 
 
 class SdkError(MiniClusterError):
@@ -68,42 +65,6 @@ class WaitTimeoutError(SdkError, TimeoutError):
 
 class JobError(SdkError):
     """A job did not end well."""
-
-
-class JobFailed(JobError):  # noqa: N818 - what happened
-    """A job failed, was cancelled by someone else, or ran out of time."""
-
-    def __init__(self, job: FinishedJob) -> None:
-        last = next((line.strip() for line in reversed(lines.split(job.stderr)) if line.strip()), "")
-        # the last line may be the same reason, from Flux's shell
-        is_new = job.reason.rpartition(": ")[2] not in last
-        super().__init__(f"job {job.id} {job.reason}" + (f": {last}" if last and is_new else ""))
-        self.job = job
-
-    def __reduce__(self) -> tuple[type[JobFailed], tuple[FinishedJob], dict[str, Any]]:
-        return type(self), (self.job,), self.__dict__
-
-    @property
-    def exit_code(self) -> int:
-        """The job's exit code; 128 plus the signal's number if a signal killed it; 1 if it never ran."""
-        return self.job.exit_code
-
-    @property
-    def output(self) -> str:
-        """What the job printed."""
-        return self.job.output
-
-    @property
-    def usage(self) -> Mapping[str, Any] | None:
-        """What the job used, as of a `FinishedJob`."""
-        return self.job.usage
-
-
-class RemoteTraceback(Exception):  # noqa: N818 - a cause
-    """The cause of what a function raised: the traceback of the node."""
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.args[0]}"""'
 
 
 class JobRefused(JobError):  # noqa: N818 - what happened

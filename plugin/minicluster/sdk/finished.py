@@ -1,11 +1,18 @@
-"""How a job of the SDK ended."""
+"""How a job of the SDK ended, and what it raises then."""
 
+from __future__ import annotations
+
+import base64
+import pickle
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from minicluster.cluster import states
+from minicluster.console import lines
+from minicluster.sdk.exceptions import JobError
 
 
 @dataclass(frozen=True)
@@ -55,9 +62,62 @@ class FinishedJob:
 
     def value(self) -> Any:
         """Return what the job's function returned, or raise what it raised: of ``cluster.job(ID)``, for example."""
-        from minicluster.sdk.functions import value_of  # noqa: PLC0415 - it imports this module
-
         return value_of(self)
+
+
+class JobFailed(JobError):  # noqa: N818 - what happened
+    """A job failed, was cancelled by someone else, or ran out of time."""
+
+    def __init__(self, job: FinishedJob) -> None:
+        last = next((line.strip() for line in reversed(lines.split(job.stderr)) if line.strip()), "")
+        # the last line may be the same reason, from Flux's shell
+        is_new = job.reason.rpartition(": ")[2] not in last
+        super().__init__(f"job {job.id} {job.reason}" + (f": {last}" if last and is_new else ""))
+        self.job = job
+
+    def __reduce__(self) -> tuple[type[JobFailed], tuple[FinishedJob], dict[str, Any]]:
+        return type(self), (self.job,), self.__dict__
+
+    @property
+    def exit_code(self) -> int:
+        """The job's exit code; 128 plus the signal's number if a signal killed it; 1 if it never ran."""
+        return self.job.exit_code
+
+    @property
+    def output(self) -> str:
+        """What the job printed."""
+        return self.job.output
+
+    @property
+    def usage(self) -> Mapping[str, Any] | None:
+        """What the job used, as of a `FinishedJob`."""
+        return self.job.usage
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - a cause
+    """The cause of what a function raised: the traceback of the node."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+def value_of(job: FinishedJob) -> Any:
+    """Return what the function of a job returned. Raises what it raised; JobFailed, JobError if nothing came."""
+    if not job.returned and job.reason:
+        raise JobFailed(job)
+    if not job.returned:
+        why = "it has another command, it ended Python by itself, or Flux has forgotten it"
+        raise JobError(f"job {job.id} has no result of a function: {why}")
+    try:
+        value, trace = pickle.loads(zlib.decompress(base64.b64decode(job.returned)))  # noqa: S301 - our own job's
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        raise JobError(f"job {job.id}: what its function returned can't be read here: {text}") from None
+    if trace:
+        raise (value or JobFailed(job)) from RemoteTraceback(trace)
+    if job.reason:
+        raise JobFailed(job)
+    return value
 
 
 def _when(seconds: float | None) -> str:

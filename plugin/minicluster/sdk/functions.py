@@ -2,7 +2,6 @@
 
 import base64
 import io
-import pickle
 import sys
 import zipfile
 import zlib
@@ -14,8 +13,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from minicluster.lead.program import program_text
-from minicluster.sdk.exceptions import ArgumentError, JobError, JobFailed, RemoteTraceback, SdkError
-from minicluster.sdk.finished import FinishedJob
+from minicluster.sdk.exceptions import ArgumentError, SdkError
+from minicluster.sdk.finished import FinishedJob, value_of
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import words_of
 
@@ -120,22 +119,3 @@ class FunctionFuture(JobFuture):
             self.set_exception(error.with_traceback(None))
         else:
             self.set_result(value)
-
-
-def value_of(job: FinishedJob) -> Any:
-    """Return what the function of a job returned. Raises what it raised; JobFailed, JobError if nothing came."""
-    if not job.returned and job.reason:
-        raise JobFailed(job)
-    if not job.returned:
-        why = "it has another command, it ended Python by itself, or Flux has forgotten it"
-        raise JobError(f"job {job.id} has no result of a function: {why}")
-    try:
-        value, trace = pickle.loads(zlib.decompress(base64.b64decode(job.returned)))  # noqa: S301 - our own job's
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        raise JobError(f"job {job.id}: what its function returned can't be read here: {text}") from None
-    if trace:
-        raise (value or JobFailed(job)) from RemoteTraceback(trace)
-    if job.reason:
-        raise JobFailed(job)
-    return value

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minicluster.console.streams import Say
-from minicluster.sdk.exceptions import ArgumentError, JobFailed, ReleaseError, WaitTimeoutError, translated
-from minicluster.sdk.finished import Result
+from minicluster.sdk.exceptions import ArgumentError, ReleaseError, WaitTimeoutError, translated
+from minicluster.sdk.finished import JobFailed, Result
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.release import NodeOptions, check_post_renderer, refuse_unknown
 

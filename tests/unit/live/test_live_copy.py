@@ -427,7 +427,7 @@ def test_all_sends_the_program_that_brings_the_files_to_the_other_nodes(
     assert (done.code, done.out, rest) == (code, "", f"def main(folder\n{end}")
     assert words[:2] == [str(pod_folder), "a 'b"]
     assert words[2].startswith("minicluster-")
-    assert words[3:] == ["minicluster", "0", "mini-0", "mini-1"]
+    assert words[3:] == ["minicluster", "0", "", "mini-0", "mini-1"]
     assert (pod_folder / "a 'b").read_text() == "text"
 
 
