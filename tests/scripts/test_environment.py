@@ -190,7 +190,7 @@ def test_the_broker_of_a_job_has_the_pythonpath_of_the_image(
 ) -> None:
     pod = make(QUIET)
     here, flux, other = pod.home / "minicluster", pod.root / "flux's own", pod.root / "other"
-    for folder, text in ((flux, 'echo "${PYTHONPATH-unset} $1 $2"'), (other, "exit 3")):
+    for folder, text in ((flux, 'echo "${PYTHONPATH-unset} $*"'), (other, "exit 3")):
         folder.mkdir()
         (folder / "flux-broker").write_text(f"#!/bin/sh\n{text}\n")
         (folder / "flux-broker").chmod(0o755)
@@ -198,7 +198,8 @@ def test_the_broker_of_a_job_has_the_pythonpath_of_the_image(
     env = {"PYTHONPATH": path, "FLUX_EXEC_PATH": folders, "MINICLUSTER_HOME": str(pod.home)}
     env |= {"FLUX_PYTHONPATH_PREPEND": prepended} if prepended else {}
     done = pod.exec(f"'{here}/flux-broker' -Sa=b 'it s'", **env)
-    assert (done.code, done.both) == (0, f"{expected} -Sa=b it s\n")
+    own = f"-Sbroker.rc3_path=/bin/sh '{here}/instance_jobs.sh'"
+    assert (done.code, done.both) == (0, f"{expected} {own} -Sa=b it s\n")
 
 
 def test_a_job_whose_flux_has_no_broker_fails_with_a_message(make: Make) -> None:

@@ -149,7 +149,8 @@ def test_the_program_of_an_instance_in_a_job_gets_its_variables_back(
     done = pod.exec(f"{here}/flux-broker {words}", **env)
     expected = becomes.replace("THEIRS", f"{here}/theirs.sh")
     expected = expected if home else expected.replace(f"/bin/sh|{here}/theirs.sh|", "")
-    assert (done.code, done.both) == (0, f"unset\n{expected}|")
+    own = f"-Sbroker.rc3_path=/bin/sh '{here}/instance_jobs.sh'"
+    assert (done.code, done.both) == (0, f"unset\n{own}|{expected}|")
 
 
 @pytest.mark.parametrize("program", ["env", "env | cat"])

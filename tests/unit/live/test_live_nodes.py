@@ -257,7 +257,7 @@ def test_a_copy_to_all_nodes_knows_those_of_groups(kubectl: Kubectl, tmp_path: P
     kubectl.flux('shift 6; echo "$@"')
     said = (f"copied {tmp_path}/mine to mini-0:{tmp_path}/pod/mine, 0 bytes", "the other nodes have it, too")
     assert kubectl.run("copy", "--all", str(tmp_path / "mine"), f"mini:{tmp_path}/pod") == Done(
-        0, "minicluster 0 mini-0 mini-gpu-1\n", say(*said)
+        0, "minicluster 0  mini-0 mini-gpu-1\n", say(*said)
     )
     assert any(
         "--selector=app.kubernetes.io/instance=mini,app.kubernetes.io/component=broker" in words
