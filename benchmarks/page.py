@@ -135,13 +135,8 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         s_of_scale="scale_seconds",
         s_until_removed="removed_seconds",
     ),
-    "small_jobs": columns(
-        nodes="nodes",
-        way="way",
-        jobs="jobs",
-        seconds="seconds",
-        jobs_a_second="jobs_per_second",
-    ),
+    "small_jobs": columns(nodes="nodes", way="way", jobs="jobs", seconds="seconds", jobs_a_second="jobs_per_second"),
+    "gangs": columns(way="way", gangs="gangs", ended="done", s="last_seconds", times_the_work="times_least"),
     "pending": columns(
         way="way",
         jobs="jobs",

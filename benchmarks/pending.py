@@ -97,7 +97,7 @@ def by_kubernetes(way: str, jobs: int, seconds: float) -> Row:
         pids = [pid for name, pid in cluster.pids().items() if name != "kwok"]
         if way == "kueue":
             kind = "workloads.kueue.x-k8s.io"
-            pids.append(stack.enter_context(kueue(cluster)))
+            pids.append(stack.enter_context(kueue(cluster, cluster.work_dir)))
         create_namespace(cluster, has_queue=way == "kueue")
 
         def submit() -> None:

@@ -99,7 +99,7 @@ def simulated() -> Iterator[EmbeddedCluster]:
     with (
         tempfile.TemporaryDirectory() as folder,
         EmbeddedCluster(BIN, Path(folder, "k8s"), nodes=8) as cluster,
-        kueue(cluster),
+        kueue(cluster, cluster.work_dir),
     ):
         create_namespace(cluster, has_queue=True)
         yield cluster

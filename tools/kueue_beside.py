@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from tools.clients import BIN, ClusterError, KubernetesCluster, run
-from tools.embedded import LEASH, EmbeddedCluster, free_port
+from tools.embedded import LEASH, free_port
 
 CRDS = BIN.parent / "crds"
 #: `make kueue VERSION=…` names the folder of another version.
@@ -50,16 +50,19 @@ def missing() -> str:
 
 
 @contextmanager
-def kueue(cluster: EmbeddedCluster, **settings: Any) -> Iterator[int]:
-    """Run Kueue until the end of the block, with more settings of its configuration; yield its process."""
-    folder = cluster.work_dir / "kueue"
+def kueue(cluster: KubernetesCluster, folder: Path, **settings: Any) -> Iterator[int]:
+    """Run Kueue until the end of the block, with more settings of its configuration; yield its process.
+
+    ``folder`` has a certificate for this machine, such as the API server's: apiserver.crt and apiserver.key.
+    """
+    certificates, folder = folder, folder / "kueue"
     port = free_port()
-    _write_files(folder, cluster.work_dir, port, settings)
+    _write_files(folder, certificates, port, settings)
     definitions = list((KUEUE / "crds").glob("kueue.x-k8s.io_*.yaml"))
     cluster.kubectl("apply", "--server-side", f"--filename={','.join(map(str, definitions))}")
     kinds = {path.stem.partition("_")[2] for path in definitions}
     cluster.wait("Kueue's API", lambda: kinds <= _served(cluster))
-    hooks = list(_webhooks(port, (cluster.work_dir / "apiserver.crt").read_bytes()))
+    hooks = list(_webhooks(port, (certificates / "apiserver.crt").read_bytes()))
     command = [*WITH_ETC, *LEASH, str(KUEUE / "bin" / "kueue"), "--config=config.json", f"--feature-gates={GATES}"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -88,7 +91,7 @@ def _served(cluster: KubernetesCluster) -> set[str]:
 
 
 def _write_files(folder: Path, server: Path, port: int, settings: Mapping[str, Any]) -> None:
-    """Write the configuration; the certificates are the API server's, which are for this address too."""
+    """Write the configuration; the certificates are for this address."""
     for place in (folder / "certs", folder / "etc/kueue/metrics/certs"):
         place.mkdir(parents=True, exist_ok=True)
         for name, source in (("tls.crt", "apiserver.crt"), ("tls.key", "apiserver.key")):

@@ -66,7 +66,7 @@ def queues(cluster: QuickCluster) -> Iterator[QuickCluster]:
     """Return the cluster with Kueue."""
     if why := kueue_beside.missing():
         pytest.skip(why)
-    with kueue_beside.kueue(cluster):
+    with kueue_beside.kueue(cluster, cluster.work_dir):
         yield cluster
 
 

@@ -39,7 +39,7 @@ def limited(request: pytest.FixtureRequest, cluster: QuickCluster) -> Iterator[Q
     """Return the cluster with a Kueue that has these limits."""
     if why := kueue_beside.missing():
         pytest.skip(why)
-    with kueue_beside.kueue(cluster, waitForPodsReady=request.param):
+    with kueue_beside.kueue(cluster, cluster.work_dir, waitForPodsReady=request.param):
         yield cluster
     # what other tests read of the scheduler counts all Kubernetes nodes
     cluster.kubectl("delete", "nodes", f"--selector={POOL}", "--wait=false")
