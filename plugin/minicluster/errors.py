@@ -8,8 +8,16 @@ END = "\n[the rest of this line is Helm's]"
 
 def one_line(text: str) -> str:
     """Return a text on one line, fit for a terminal."""
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    return plain(" ".join(text.split()))
+
+
+def plain(text: str, kept: str = "") -> str:
+    r"""Return a text without control characters, but those that are kept.
+
+    >>> plain("a\tb\n\x1b[31m", "\n\t")
+    'a\tb\n\\x1b[31m'
+    """
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
 def cut(text: str, most: int) -> str:

@@ -98,10 +98,11 @@ def _resolved(setting: Setting, environment: Mapping[str, str], written: Any, pa
 
 def _written(path: Path) -> dict[str, Any]:
     """Return what the file has. Raises SettingError, which names the wrong line or key."""
-    import tomllib  # noqa: PLC0415 - most people have no file
-
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        written = path.read_text(encoding="utf-8")
+        import tomllib  # noqa: PLC0415 - most people have no file
+
+        given = tomllib.loads(written)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

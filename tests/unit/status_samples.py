@@ -196,3 +196,9 @@ def show(found_job: Any, pods: list[Any], answer: Any, groups: Sequence[GroupNod
     shown = document(StatusSnapshot("mini", NOW, by_index, job, given, state, why, groups))
     found: dict[str, Any] = as_in_schema("status", json.loads(json.dumps(shown)))
     return found
+
+
+def explained(job: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Return what explain.py says of a job about which there is nothing to say."""
+    nothing = {"waits": "", "needs": {}, "said": [], "again": "", "quiet_since": None, "warned": "", "starts": None}
+    return {"job": dict(job), **nothing, **more}

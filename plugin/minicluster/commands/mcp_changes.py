@@ -13,7 +13,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
-from minicluster.commands.mcp_results import TEXT_SCHEMA, TEXTS_SCHEMA, noted, plain, told, tool
+from minicluster.commands.mcp_results import TEXT_SCHEMA, TEXTS_SCHEMA, noted, told, tool
 from minicluster.console import streams
 from minicluster.console.streams import Agree, Say, Stake
 from minicluster.errors import StateError, cut, one_line
@@ -188,7 +188,7 @@ class Changes:
 
     def _question(self, said: list[str], question: str) -> str:
         lines = [*(said or ["No job is lost."]), f"In {self.kube}: {question}"]
-        return "\n".join(plain(one_line(streams.pasteable(text))) for text in lines)
+        return "\n".join(one_line(streams.pasteable(text)) for text in lines)
 
 
 def _can_ask(context: Context[Any, Any]) -> bool:

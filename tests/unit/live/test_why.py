@@ -11,7 +11,7 @@ import pytest
 from live_kubectl import Kubectl, lead
 from minicluster.cluster.pods import read_pods
 from minicluster.status.why import READY, Reason, job_in_words, pods_took, request_in_words
-from status_samples import RUNNING, ended, job, pod
+from status_samples import RUNNING, ended, explained, job, pod
 
 JOB = {
     "id": "f1",
@@ -32,17 +32,7 @@ FLUX = "minicluster flux mini --"
 
 
 def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
-    found = {
-        "job": {**JOB, **job},
-        "waits": "",
-        "needs": {},
-        "said": [],
-        "again": "",
-        "quiet_since": None,
-        "warned": "",
-        "starts": None,
-    }
-    return {**found, "now": 200.0, **more}
+    return explained({**JOB, **job}, **{"now": 200.0, **more})
 
 
 @pytest.mark.parametrize(

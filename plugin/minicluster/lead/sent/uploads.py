@@ -50,13 +50,8 @@ def state_of(path: Path) -> str:
     return f"{'program' if os.access(path, os.X_OK) else 'file'} {content.hexdigest()}"
 
 
-def manifest_of(place: Path) -> Path:
-    """Return the file with the states of a place's files, as they came."""
-    return place.with_name(f"{place.name}.json")
-
-
 def beside(place: Path, kind: str) -> Path:
-    """Return a file beside a place: with the names that have changed, or one that is as old as the place."""
+    """Return a file beside a place: the states of its files (json), the names that changed (delta), its age (here)."""
     return place.with_name(f"{place.name}.{kind}")
 
 
@@ -69,7 +64,7 @@ def is_as_it_came(path: Path, _state: str) -> bool:
 def states_in(folder: Path) -> dict[str, str]:
     """Return the states of a folder's files, as they came."""
     try:
-        states: dict[str, str] = json.loads(manifest_of(folder.parent).read_text(encoding="utf-8"))
+        states: dict[str, str] = json.loads(beside(folder.parent, "json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return states
@@ -156,7 +151,7 @@ def main() -> None:
     missing = [each for each, state in states if not take(each, state, folders, place / name, has_state)]
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        manifest_of(place).write_text(json.dumps(request["states"]), encoding="utf-8")
+        beside(place, "json").write_text(json.dumps(request["states"]), encoding="utf-8")
         text = json.dumps(missing)
         if len(missing) < len(states) and len(text) < DELTA_BYTES:
             beside(place, "delta").write_text(text, encoding="utf-8")
