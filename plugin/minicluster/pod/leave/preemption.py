@@ -25,13 +25,15 @@ from group_settings import read_groups
 from need import Request
 from preemption_plan import Free, Stoppable, Stops, Waiter, stops_for, without
 from recovery import queue_status
-from requeue import ask_for_copies, lookup, own_attributes, warning
+from requeue import ask_for_copies, lookup, own_attributes, resubmit, warning
 from start_times import PLANNED_JOBS, resources_of, waiting_of
 
 #: Pauses between two looks: while a job is being stopped; while one has waited for long; when none waits
 STOPPING_SECONDS, OVERDUE_SECONDS, NONE_WAITS_SECONDS = 0.5, 5.0, 60.0
 #: Memo of a job for which others are stopped
 STOPS_KEY = "minicluster_stops"
+#: The Fluxion that neither moves nor removes a waiting job which had no room before (flux-sched#1209, #1217)
+DEAF_VERSION = "0.34."
 Job = Mapping[str, Any]
 
 
@@ -135,6 +137,13 @@ class Preemption:
                 if one["priority"] >= job["priority"] and one["urgency"] >= job["urgency"]:
                     lower = {"id": one["id"], "urgency": job["urgency"] - 1}
                     self.handle.rpc("job-manager.urgency", lower).get()
+                    if state.scheduler(self.handle).get("version", "").startswith(DEAF_VERSION):
+                        self._submit_anew(lower, job["id"])
+
+    def _submit_anew(self, job: Job, other: int) -> None:
+        """Let a copy of a job wait in its place. Raises OSError."""
+        copy = JobID(resubmit(self.handle, job, {}, runs=False)).f58plain
+        cancel(self.handle, job["id"], f"minicluster: {copy} waits in its place, behind job {JobID(other).f58plain}")
 
     def _stop(self, chosen: Stops, now: float) -> None:
         """Put the jobs of a plan back, and warn them. Raises OSError."""
