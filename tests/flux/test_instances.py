@@ -35,7 +35,7 @@ def test_a_command_has_an_instance_of_its_own_and_marks_its_end(make: Make) -> N
     looked = run(cluster, "sh", "-c", f"[ $FLUX_TASK_RANK = 1 ] || {{ {LOOKS}; }}", nodes=2, tasks=2)
     assert (looked.returncode, looked.stdout) == (7, "in\n/tmp\nown\n2\n2\n\x1eminicluster-end\n")
     uri, said, mark = own(looked.stderr).split("\n")[:3]
-    assert uri.startswith("local://")
+    assert (uri.startswith("local://"), "jobtap" in looked.stderr + cluster.lead.log) == (True, False)
     assert (said, mark) == ("flux-job: task(s) exited with exit code 7", "\x1eminicluster-end 7")
     ranks = run(cluster, "printenv", "FLUX_TASK_RANK", nodes=2)
     assert sorted(ranks.stdout.split("\n")[:2]) == ["0", "1"]

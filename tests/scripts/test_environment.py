@@ -194,12 +194,25 @@ def test_the_broker_of_a_job_has_the_pythonpath_of_the_image(
         folder.mkdir()
         (folder / "flux-broker").write_text(f"#!/bin/sh\n{text}\n")
         (folder / "flux-broker").chmod(0o755)
+        (folder / "py-runner.py").touch()
     folders = f"/none:{pod.root}/othe*:{here}:{flux}:{other}"
     env = {"PYTHONPATH": path, "FLUX_EXEC_PATH": folders, "MINICLUSTER_HOME": str(pod.home)}
     env |= {"FLUX_PYTHONPATH_PREPEND": prepended} if prepended else {}
     done = pod.exec(f"'{here}/flux-broker' -Sa=b 'it s'", **env)
     own = f"-Sbroker.rc3_path=/bin/sh '{here}/instance_jobs.sh'"
     assert (done.code, done.both) == (0, f"{expected} {own} -Sa=b it s\n")
+
+
+@pytest.mark.parametrize(("user", "is_old"), [(0, True), (1000, False)])
+def test_an_older_broker_of_root_has_no_history_of_jobs(make: Make, user: int, is_old: bool) -> None:
+    pod = make(QUIET)
+    here = pod.home / "minicluster"
+    pod.command("id", f"echo {user}")
+    (pod.root / "flux-broker").write_text('#!/bin/sh\necho "$1"\n')
+    (pod.root / "flux-broker").chmod(0o755)
+    done = pod.exec(f"{here}/flux-broker", FLUX_EXEC_PATH=f"{here}:{pod.root}", MINICLUSTER_HOME=str(pod.home))
+    own = f"-Sbroker.rc1_path=/bin/sh '{here}/instance_jobs.sh' begin\n"
+    assert (done.code, done.both.startswith(own)) == (0, is_old)
 
 
 def test_a_job_whose_flux_has_no_broker_fails_with_a_message(make: Make) -> None:

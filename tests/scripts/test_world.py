@@ -144,6 +144,7 @@ def test_the_program_of_an_instance_in_a_job_gets_its_variables_back(
     flux.mkdir()
     (flux / "flux-broker").write_text('#!/bin/sh\necho "${PYTHONHOME-unset}"\nprintf "%s|" "$@"\n')
     (flux / "flux-broker").chmod(0o755)
+    (flux / "py-runner.py").touch()
     here = pod.home / "minicluster"
     env = {"FLUX_EXEC_PATH": f"{here}:{flux}", **({"PYTHONHOME": home} if home else {})}
     done = pod.exec(f"{here}/flux-broker {words}", **env)

@@ -1,7 +1,8 @@
 #!/bin/sh
-# instance_jobs.sh [ask MOST RANK=JOB=SOCKET…]: tells of the jobs inside of a job that is an instance of Flux
+# instance_jobs.sh [begin | ask MOST RANK=JOB=SOCKET…]: tells of the jobs inside of a job that is an instance of Flux
 # (inner_jobs.py). With words it asks the instances whose sockets are on this rank, and prints what they say. Without, it
 # is the rc3 of an instance (flux-broker): rank 0 adds that to the outermost job, beside its output; Flux's own rc3 follows.
+# With begin it is the rc1 of an older one of root, whose history of jobs fails for each (flux-core#5475).
 set -f
 
 # Prints two kinds of lines after the path of the instance: how many jobs there were, and a job each, of MOST the newest.
@@ -10,6 +11,11 @@ tell() {
   flux job list -a -c "$2" | sed "s|^|$1 |"
 }
 
+if [ "${1:-}" = begin ]; then
+  eval "$(flux config builtin rc1_path)" || exit
+  [ "$(flux getattr rank)" != 0 ] || flux jobtap remove .history
+  exit
+fi
 if [ "${1:-}" = ask ]; then
   most=$2 rank=$(flux getattr rank)
   shift 2

@@ -15,6 +15,7 @@ main() {
   unset FLUX_FAKE_HOSTNAME
   # for the broker alone
   [ -z "${MINICLUSTER_ARENAS:-}" ] || unset MALLOC_ARENA_MAX MINICLUSTER_ARENAS
+  [ -z "${MINICLUSTER_NO_HISTORY:-}" ] || { "$mc_flux" jobtap remove .history && unset MINICLUSTER_NO_HISTORY; }
   check_scheduler
   # before anybody learns that there is something to shut down
   case $mc_work in diagnose | idle) trap 'finish 0' HUP ;; esac
