@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from minicluster.console.templates import rendered
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 
 from tools.clients import CHART, output, until
 from tools.testbed import values_of

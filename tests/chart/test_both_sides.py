@@ -7,7 +7,7 @@ import pytest
 from minicluster.cluster.pods import RUNNER
 from minicluster.render import broker
 from minicluster.render.constants import IMMUTABLE
-from minicluster.render.hostlist import registered
+from minicluster.render.resources import registered
 from minicluster.render.upgrade import flat
 from renderings import cluster, job, pod
 from support import Helm, one

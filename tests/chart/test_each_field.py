@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from batch import DEFAULTS, Batch, case
-from minicluster.render import config, schema, stream
+from minicluster.render import postrender, schema, stream
 from minicluster.render.load import load
 from renderings import runner
 from support import CERTIFICATE, CHART, Helm, deep, load_all, nested
@@ -268,7 +268,7 @@ def rendered(helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Rendered:
         recorded = None
         for document in load_all(batch.stream(sized(json.loads(text)))):
             if document["kind"] == "MiniCluster":
-                documents += config.documents(load(document), lambda: (b"p" * 40, b"s" * 40))
+                documents += postrender.documents(load(document), lambda: (b"p" * 40, b"s" * 40))
                 continue
             if document["kind"] == "Job":
                 recorded = document["metadata"]["annotations"].pop("minicluster/immutable")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from minicluster.documents import yamlio
 from minicluster.release.helm import version
-from minicluster.render import config, resources
+from minicluster.render import postrender, resources
 from renderings import app, at, cluster, job, pod, runner
 from support import CHART, EVERYTHING, GROUP, Helm, by_name, deep, load_all, one
 
@@ -101,7 +101,7 @@ def test_the_rendered_text_has_the_same_length_for_any_size(helm4: Helm) -> None
     small, large = (helm4.template(values={"maxSize": n, "size": 2}) for n in (4, 100_000))
     assert len(large) - len(small) == 2 * (len("100000") - 1)
     documents = [
-        b"".join(map(yamlio.dump, config.documents(cluster(text), lambda: (b"p" * 40, b"s" * 40))))
+        b"".join(map(yamlio.dump, postrender.documents(cluster(text), lambda: (b"p" * 40, b"s" * 40))))
         for text in (small, large)
     ]
     assert len(documents[1]) - len(documents[0]) < 30
@@ -110,7 +110,9 @@ def test_the_rendered_text_has_the_same_length_for_any_size(helm4: Helm) -> None
 def test_every_path_follows_the_mount_path(helm4: Helm) -> None:
     text = helm4.template(values=at("flux.container.mountPath", "/opt/elsewhere"))
     assert "/mnt/flux" not in json.dumps(pod(text))
-    assert "/mnt/flux" not in json.dumps(list(config.documents(cluster(text), lambda: (b"p" * 40, b"s" * 40)))).replace(
+    assert "/mnt/flux" not in json.dumps(
+        list(postrender.documents(cluster(text), lambda: (b"p" * 40, b"s" * 40)))
+    ).replace(
         ". /mnt/flux/flux-view.sh",
         "",  # a comment
     )

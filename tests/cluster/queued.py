@@ -64,3 +64,9 @@ def _take_snapshot(release: Release, monkeypatch: pytest.MonkeyPatch, minutes: f
     return take_snapshot(
         Kubernetes(namespace=release.namespace), release.name, datetime.now(UTC) + timedelta(minutes=minutes)
     )
+
+
+def true_conditions(workload: dict[str, Any]) -> set[str]:
+    """Return the types of a Workload's true conditions."""
+    conditions = workload.get("status", {}).get("conditions", [])
+    return {condition["type"] for condition in conditions if condition["status"] == "True"}

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from autoscaled import agent, gated, resize
 from kube import Kube
-from minicluster.cluster.kueue import WORKLOADS, true_conditions
+from minicluster.cluster.reasons import WORKLOADS
 from queued import (
     ELASTIC,
     beside,
     new_release,
     queued_helm,
     status,
+    true_conditions,
     why,
     with_priority,
 )

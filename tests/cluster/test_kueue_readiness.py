@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from autoscale import Policy, Snapshot
 from autoscaled import agent, resize
-from minicluster.cluster.kueue import WORKLOADS, true_conditions
+from minicluster.cluster.reasons import WORKLOADS
 from placement import Lacking
-from queued import CPU, ELASTIC, beside, new_release, queued_helm, status
+from queued import CPU, ELASTIC, beside, new_release, queued_helm, status, true_conditions
 from quick import QuickCluster
 from scaled_job import ScaledJob
 from simulated import end

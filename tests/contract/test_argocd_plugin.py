@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster.release import argocd
+from minicluster.commands import argocd
 from support import ROOT, SEED, Done, Helm, by_name, one, tool, values_text
 
 from tools.clients import until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from minicluster.render.hostlist import expand
+from minicluster.flux import expand_hosts
 from support import Helm, front_door, one
 
 ROOTS: dict[str, dict[str, Any]] = {
@@ -46,7 +46,7 @@ def rendered(helm: Helm, release: str, values: dict[str, Any], way: str) -> dict
 def hosts(files: dict[str, str]) -> list[str]:
     """Return the host of each rank."""
     entries = tomllib.loads(files["broker.toml"])["bootstrap"]["hosts"]
-    return [host for entry in entries for host in expand(entry["host"])]
+    return [host for entry in entries for host in expand_hosts(entry["host"])]
 
 
 def setting(files: dict[str, str], name: str) -> str:

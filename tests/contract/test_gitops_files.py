@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from minicluster.release import argocd
+from minicluster.commands import argocd
 from support import BIN, ROOT, Helm, one, tool
 
 GITOPS = ROOT / "gitops"

@@ -9,7 +9,7 @@ from typing import Any
 import tomli_w
 import yaml
 from broker_pods import NAME, Image, Pod
-from minicluster.render import config, curve
+from minicluster.render import curve, postrender
 from minicluster.render.load import load
 
 from tools.releases import MOUNT
@@ -30,7 +30,7 @@ class Cluster:
             "metadata": {"name": NAME, "namespace": "default"},
             "spec": {**values, "containers": [{"image": "none", **runner}], "flux": flux},
         }
-        config_map, secret = config.documents(load(yaml.safe_load(yaml.safe_dump(document))), curve.random_keypair)
+        config_map, secret = postrender.documents(load(yaml.safe_load(yaml.safe_dump(document))), curve.random_keypair)
         data = image.on_this_machine(config_map["data"])
         self.data = {"minicluster": data, "curve": secret["stringData"]}
         if "brokerConfig" not in flux:

@@ -14,7 +14,7 @@ from broker_clusters import Cluster
 from broker_pods import Flux, Image, Pod
 from minicluster.burst import plan
 from minicluster.burst.address import Address
-from minicluster.render import config, curve
+from minicluster.render import curve, postrender
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -29,7 +29,7 @@ class Side(Cluster):
     def __init__(self, folder: Path, cluster: MiniClusterModel, address: str, certificate: str, image: Image) -> None:
         self.root, self.image, self.cluster, self.address = folder, image, cluster, address
         self.size, self.max_size = cluster.size, cluster.max_size
-        documents = list(config.documents(cluster, curve.random_keypair))
+        documents = list(postrender.documents(cluster, curve.random_keypair))
         self.certificate: str = certificate or documents[1]["stringData"]["curve.cert"]
         data: dict[str, str] = image.on_this_machine(documents[0]["data"])
         # there is no DNS here, so the root's own workers reach the lead by its address, as the bursts do

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 
 #: Prints the CPUs that a task may run on.
 SHOW_CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status"

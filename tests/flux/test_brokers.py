@@ -5,7 +5,7 @@ import time
 
 import pytest
 from broker_clusters import Cluster, Make
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 
 from tools.clients import until
 from tools.releases import MOUNT

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from minicluster.flux.idset import to_idset
+from minicluster.flux import to_idset
 from pod_jobs import QUIET, UNTIL_TOLD, ended, size, submit
 from real_cluster import IN_PODS, Install
 

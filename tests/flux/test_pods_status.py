@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from minicluster.flux.idset import to_idset
+from minicluster.flux import to_idset
 from real_cluster import IN_PODS, Install
 from support import as_in_schema
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from minicluster.render import config
+from minicluster.render import postrender
 from minicluster.render.load import load
 from support import Done, deep
 
@@ -144,7 +144,7 @@ class Pod:
     def _files(self, document: Mapping[str, Any]) -> None:
         here = {"spec": {"flux": {"container": {"disable": True, "mountPath": f"{ROOT}/mnt"}}}}
         cluster = load(json.loads(json.dumps(deep(document, here)).replace(f"{ROOT}/", f"{self.root}/")))
-        config_map, secret = config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))
+        config_map, secret = postrender.documents(cluster, lambda: (b"p" * 40, b"s" * 40))
         for folder, files in (("minicluster", config_map["data"]), ("curve", secret["stringData"])):
             (self.home / folder).mkdir()
             for file, text in files.items():

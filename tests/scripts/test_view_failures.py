@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from failures import FAILURES
-from minicluster.cluster import words
+from minicluster.cluster import states
 from minicluster.cluster.pods import REPLACED_CODES
 from pods import Make
 
@@ -30,4 +30,4 @@ def test_status_names_a_view_that_can_not_run_in_the_image(which: str, make: Mak
     flux.write_bytes(FLUX[which])
     code, log = pod.run()
     assert code not in (0, *REPLACED_CODES), log
-    assert f"Failed: {words.of_log(log.splitlines())}" == FAILURES[which].status, log
+    assert f"Failed: {states.of_log(log.splitlines())}" == FAILURES[which].status, log

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from minicluster.pod import programs
-from minicluster.render import hostlist
 from state import parse_idset, to_idset
 
 from tools.simulator import jobs as simulated
@@ -412,7 +411,7 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
         },
         "flux.job.list": {"job_list_id": _job_list_id},
         "flux.resource": {"resource_list": _resource_list},
-        "flux.hostlist": {"Hostlist": hostlist.expand},
+        "flux.hostlist": {"Hostlist": flux.expand_hosts},
         # there from flux-core 0.72 on
         "flux.resource.journal": {},
     }

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from minicluster import flux
 from minicluster.burst import plan, root
 from minicluster.burst.address import Address
+from minicluster.commands import argocd
 from minicluster.convert import convert
 from minicluster.errors import MESSAGE_CHARACTERS, MiniClusterError
-from minicluster.release import argocd, manifests
-from minicluster.render import constants, curve, hostlist, postrender, schema
+from minicluster.release import manifests
+from minicluster.render import constants, curve, postrender, schema
 from minicluster.render.load import load
 from support import CERTIFICATE, GROUP, SEED
 
@@ -195,7 +197,7 @@ def test_any_argo_cd_parameters_are_read_or_refused_in_one_line(parameters: str)
 @any_speed
 @given(st.text(max_size=30) | st.sampled_from(["a[0-", "a[0-999999999999]", "a[5-1]", "[", "a[00-1]", "a[1-2"]))
 def test_any_text_as_a_hostlist_is_read_or_refused_in_one_line(text: str) -> None:
-    one_line(lambda: list(hostlist.expand(text)))
+    one_line(lambda: list(flux.expand_hosts(text)))
     one_line(lambda: Address.parse(text, 1))
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster.flux.idset import parse_idset, to_idset
+from minicluster.flux import parse_idset, to_idset
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from minicluster import commands
 from minicluster.commands import group
-from minicluster.console import pasted, streams
-from minicluster.console.pasted import ELSEWHERE, PASTED_COMMAND, Where, complete, completed
+from minicluster.console import messages, streams
+from minicluster.console.messages import ELSEWHERE, PASTED_COMMAND, Where, complete, completed
 from minicluster.console.terminal import Progress, reworded
 from support import front_door
 
-PACKAGE = Path(pasted.__file__).parent.parent
+PACKAGE = Path(messages.__file__).parent.parent
 WHERE = Where("lab", "a b")
 #: What stands for a command as a noun, and is no line to paste
 NOUNS = {

@@ -8,9 +8,9 @@ import state
 import suspend
 from hypothesis import given
 from hypothesis import strategies as st
+from minicluster import flux
 from minicluster.cluster import groups
 from minicluster.cluster.pods import REPLACED_CODES
-from minicluster.flux import idset
 from minicluster.kube.names import CONFIG_SUFFIX, CURVE_SUFFIX
 from minicluster.render.constants import IMMUTABLE, KUEUE_ELASTIC, KUEUE_PRIORITY, KUEUE_QUEUE
 from support import CHART, PACKAGE
@@ -41,5 +41,5 @@ def test_the_codes_of_replaced_pods_are_those_of_chart_and_scripts() -> None:
 @given(st.lists(st.integers(0, 99)))
 def test_the_pods_write_and_read_an_idset_as_the_package_does(numbers: list[int]) -> None:
     text = state.to_idset(numbers)
-    assert text == idset.to_idset(numbers)
-    assert state.parse_idset(f"[{text}]") == idset.parse_idset(text)
+    assert text == flux.to_idset(numbers)
+    assert state.parse_idset(f"[{text}]") == flux.parse_idset(text)

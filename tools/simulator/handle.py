@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from minicluster.flux.idset import parse_idset, to_idset
+from minicluster.flux import parse_idset, to_idset
 
 from tools.simulator.broker import Service
 from tools.simulator.clock import EPOCH_SECONDS, FOREVER_SECONDS

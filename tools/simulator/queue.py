@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from minicluster.flux.idset import to_idset
+from minicluster.flux import to_idset
 
 from tools.simulator.broker import Broker, Service
 from tools.simulator.clock import EPOCH_SECONDS, Loop

@@ -15,7 +15,7 @@ from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.console import streams
 from minicluster.errors import BurstError, MiniClusterError
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import Conversation, talk

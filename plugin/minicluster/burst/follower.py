@@ -12,9 +12,9 @@ from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits, Seen, Windows
 from minicluster.cluster.job import end_of
 from minicluster.console import streams
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.errors import BurstError, MiniClusterError
-from minicluster.flux.idset import to_idset
+from minicluster.flux import to_idset
 from minicluster.kube.names import OUR_PREFIX
 
 #: Seconds for which a burst that failed is left alone, at first and at most

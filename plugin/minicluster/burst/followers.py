@@ -15,8 +15,8 @@ from minicluster.console import streams
 from minicluster.console.signals import handled, join
 from minicluster.errors import BurstError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.render.burst_spec import BurstSpec, problems
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.refusals.bursts import BurstSpec, problems
 
 #: Signals that end it; the second one ends it at once.
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)

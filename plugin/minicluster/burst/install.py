@@ -19,7 +19,7 @@ from minicluster.console import lines, streams
 from minicluster.console.terminal import Progress, Share, ok
 from minicluster.documents import yamlio
 from minicluster.errors import BurstError, ToolError
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import OUR_PREFIX
 from minicluster.release import helm

@@ -7,11 +7,11 @@ from typing import Any
 from minicluster.burst.address import Address
 from minicluster.documents import yamlio
 from minicluster.errors import BurstError
-from minicluster.flux.idset import parse_idset, to_idset
+from minicluster.flux import expand_hosts, parse_idset, to_idset
 from minicluster.render import constants, curve, resources
-from minicluster.render.hostlist import expand, hostlist_of, ranked, root_hosts
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel, NodeGroup
+from minicluster.render.resources import hostlist_of, ranked, root_hosts
 
 #: Values that a burst does not get: the root's sizes, its work, its state, and what only its lead reads.
 ROOTS = (
@@ -68,8 +68,8 @@ def find(root: MiniClusterModel, name: str) -> Burst:
 
 def _of_hostlist(root: MiniClusterModel, name: str) -> Burst:
     hostlist = root.flux["bursting"]["hostlist"]
-    registered, wanted = list(expand(hostlist)), list(expand(name))
-    own = set(expand(hostlist_of(root_hosts(root))))
+    registered, wanted = list(expand_hosts(hostlist)), list(expand_hosts(name))
+    own = set(expand_hosts(hostlist_of(root_hosts(root))))
     first = registered.index(wanted[0]) if wanted[0] in registered else 0
     if own & set(wanted) or registered[first : first + len(wanted)] != wanted:
         raise BurstError(

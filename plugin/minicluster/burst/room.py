@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import end_of
-from minicluster.render.hostlist import ranked
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.resources import ranked
 
 
 class Offer(NamedTuple):

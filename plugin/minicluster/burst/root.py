@@ -16,7 +16,7 @@ from minicluster.console import lines, streams
 from minicluster.console.terminal import StyledText
 from minicluster.documents import yamlio
 from minicluster.errors import BurstError, KubernetesError, ToolError
-from minicluster.flux.idset import parse_idset, to_idset
+from minicluster.flux import parse_idset, to_idset
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import CURVE_SUFFIX, OUR_PREFIX
 from minicluster.render.constants import IMMUTABLE

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from minicluster.cluster import words
+from minicluster.cluster import states
 from minicluster.cluster.groups import SUSPENDED, queue_of, registered
 from minicluster.cluster.pods import CLUSTER_LABEL, Pod
 from minicluster.errors import StateError
@@ -96,13 +96,13 @@ def _end(conditions: Iterable[Mapping[str, str]]) -> tuple[str, str] | None:
     for condition in conditions:
         if condition["type"] in STATE_BY_CONDITION and condition["status"] == "True":
             reason, message = condition.get("reason", ""), condition.get("message", "")
-            return STATE_BY_CONDITION[condition["type"]], words.of_end(reason, message)
+            return STATE_BY_CONDITION[condition["type"]], states.of_end(reason, message)
     return None
 
 
 def _failed_pod(conditions: Iterable[Mapping[str, str]]) -> str:
     """Return the pod that failed the Job; "" when none did, or nobody knows which."""
-    matches = (words.FAILED_CONTAINER.fullmatch(condition.get("message", "")) for condition in conditions)
+    matches = (states.FAILED_CONTAINER.fullmatch(condition.get("message", "")) for condition in conditions)
     return next((match[2] for match in matches if match), "")
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from minicluster.cluster.states import of_container_end
 from minicluster.cluster.troubles import way_out
-from minicluster.cluster.words import of_container_end
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 
 #: Reasons for which a container waits without a problem
 STARTING = ("", "PodInitializing", "ContainerCreating")

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from minicluster.cluster import words
+from minicluster.cluster import states
 from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import Pod
@@ -102,7 +102,7 @@ def _state_of_failed_lead(lead: Pod, job: KubernetesJob | None, now: datetime) -
 def state_of_silent_lead(lead: Pod, message: str) -> tuple[str, str]:
     """Return the cluster's state, and why, when the lead was asked and gave no answer."""
     log = f"`minicluster logs {lead.name.rsplit('-', 2)[0]} -n {lead.namespace}`"
-    known = words.of_silence(message)
+    known = states.of_silence(message)
     if known == "Ending":
         return known, "the lead's container has ended, and Kubernetes has yet to say how"
     if known and not lead.is_ready:

@@ -8,7 +8,6 @@ import click
 from minicluster.commands.lazy import LazyGroup
 from minicluster.console.signals import interruptible
 from minicluster.errors import Interrupted
-from minicluster.kube import kubectl_stream
 
 #: The sections of `--help`, and the commands in each: there is no other list of them
 SECTIONS = {
@@ -67,8 +66,6 @@ class Commands(LazyGroup):
             if came in ([], [SIGINT]):
                 return result
             why = "interrupted"
-        finally:
-            kubectl_stream.end_all()
         raise Interrupted(why, 128 + (came or [SIGINT])[-1])
 
 

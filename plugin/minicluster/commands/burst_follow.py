@@ -11,7 +11,7 @@ from minicluster.commands import burst, options
 from minicluster.console import streams
 from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.render.burst_spec import BurstSpec, parse
+from minicluster.render.refusals.bursts import BurstSpec, parse
 
 
 class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument

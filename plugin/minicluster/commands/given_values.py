@@ -1,4 +1,4 @@
-"""The type of `-f`, `--values`: a file, a URL or standard input, as Helm takes them."""
+"""The types of `-f`, `--values`, which is what Helm takes, and of options for an amount, such as --memory."""
 
 import os
 import tempfile
@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from minicluster.console import streams
+from minicluster.kube.names import WANTED, is_quantity, unmeant
 
 #: Where the context of click has the copies, each with the word that was given for it
 COPIES_KEY = "minicluster.copies"
@@ -58,3 +59,21 @@ def as_given(line: str) -> str:
     for copy, word in click.get_current_context().meta.get(COPIES_KEY, {}).items():
         line = line.replace(copy, word)
     return line
+
+
+class Amount(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
+    """A quantity of a resource, as Kubernetes takes it."""
+
+    name = "quantity"
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return it as it is. Fails for one that nobody means: most often the unit is forgotten."""
+        text = str(value)
+        if text and not is_quantity(text):
+            self.fail(f"{text!r} is not {WANTED}.", param, ctx)
+        if why := unmeant(self._resource, text) if text else "":
+            self.fail(f"{text} is {why}", param, ctx)
+        return text

@@ -11,8 +11,7 @@ import click
 
 from minicluster import settings
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
-from minicluster.commands.amount import Amount
-from minicluster.commands.given_values import GivenValues
+from minicluster.commands.given_values import Amount, GivenValues
 from minicluster.console import lines, streams
 from minicluster.console.streams import Agree, Stake
 from minicluster.errors import Interrupted, StateError, ToolError

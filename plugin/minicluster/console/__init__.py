@@ -1,4 +1,4 @@
 """What a person sees and types: standard streams, what a terminal shows, signals, words of messages.
 
-Doors: lines, pasted, plurals, signals, streams, templates, terminal.
+Doors: lines, messages, signals, streams, templates, terminal.
 """

@@ -5,10 +5,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: Gets the signal's number and what was running
 Handler = Callable[[int, FrameType | None], None]
@@ -23,6 +26,8 @@ STOP_PRESSES = 3
 EXIT_SECONDS = 10.0
 #: The most seconds until the handler of a signal runs during `wait` and `join`
 HANDLER_SECONDS = 1.0
+#: The processes that `interruptible` ends with the command, if nobody else has ended them
+LEFT: set["subprocess.Popen[bytes]"] = set()
 #: While `held`: the signals that came
 _HELD: list[list[int]] = []
 
@@ -68,7 +73,7 @@ def held() -> Iterator[None]:
 def interruptible() -> Iterator[list[int]]:
     """Let each of SIGNALS raise KeyboardInterrupt, and give the numbers of those that came. Only for the main thread.
 
-    Those but Ctrl-C end the process in any case.
+    Those but Ctrl-C end the process in any case. What a signal has left behind is ended, too.
     """
     came: list[int] = []
 
@@ -80,8 +85,24 @@ def interruptible() -> Iterator[list[int]]:
             threading.Thread(target=_end_late, args=(128 + number,), daemon=True).start()
         signal.default_int_handler(number, frame)
 
-    with handle_signals(end):
-        yield came
+    try:
+        with handle_signals(end):
+            yield came
+    finally:
+        _end_left()
+
+
+def _end_left() -> None:
+    if not (left := [*LEFT]):
+        return
+    import subprocess  # noqa: PLC0415 - a post-render has no use of it
+
+    for process in left:
+        process.kill()
+    for process in left:
+        # killed is not ended: nobody must find it after us
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(HANDLER_SECONDS)
 
 
 def _end_late(code: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Literal
 
-from minicluster.console.pasted import Where, complete_all, completed
+from minicluster.console.messages import Where, complete_all, completed
 from minicluster.console.signals import Handler, handled
 from minicluster.console.terminal import Progress, Screen, columns, is_terminal, reworded
 from minicluster.errors import OutputError, UsageError, one_line

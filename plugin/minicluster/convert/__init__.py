@@ -5,8 +5,6 @@ Most fields of a MiniCluster have the same names; some mean something else to fl
 written out where the chart has others, and what it ignored is dropped. Each such change is a warning, or a comment at
 the head of the file when there is nothing to do about it. Those that matter most are in
 docs/reference/flux-operator.md.
-
-Doors: read.
 """
 
 from collections.abc import Callable
@@ -14,14 +12,32 @@ from typing import Any
 
 from minicluster.convert import containers, fields, mpijob, snippets, v1alpha1, volumes
 from minicluster.convert.part import Map, Part, Report, ValuesFile
-from minicluster.convert.read import Document, read, remarks
+from minicluster.convert.read import (
+    Document,
+    each_object,
+    is_converted,
+    is_list,
+    other_version,
+    read,
+    remarks,
+    selector_remark,
+)
 from minicluster.errors import ConvertError, MiniClusterError
 from minicluster.kube.names import RELEASE_CHARACTERS
-from minicluster.render import config
+from minicluster.render import postrender
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
-__all__ = ["ConvertError", "ValuesFile", "convert"]
+__all__ = [
+    "ConvertError",
+    "ValuesFile",
+    "convert",
+    "each_object",
+    "is_converted",
+    "is_list",
+    "other_version",
+    "selector_remark",
+]
 
 
 #: Each step changes the spec in place and reports; later ones rely on earlier ones
@@ -75,7 +91,7 @@ def _convert(document: Document) -> ValuesFile:
         values["nameOverride"] = document.name
         report.notes.append(f"nameOverride: a release's name has at most {RELEASE_CHARACTERS} characters")
     cluster = _checked(document, values)
-    report.warnings += config.remarks(cluster)
+    report.warnings += postrender.remarks(cluster)
     warnings = [f"{document.kind} {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
     return ValuesFile(document.kind, document.name, document.namespace, release, values, report.notes, warnings)
 
@@ -101,6 +117,6 @@ def _checked(document: Document, values: Map) -> MiniClusterModel:
     """Return the cluster. Raises the error that the post-renderer would."""
     metadata: dict[str, Any] = {"name": document.name, "namespace": document.namespace}
     cluster = load({"metadata": metadata, "spec": values})
-    for _ in config.documents(cluster, lambda: (b"0" * 40, b"0" * 40)):
+    for _ in postrender.documents(cluster, lambda: (b"0" * 40, b"0" * 40)):
         pass
     return cluster

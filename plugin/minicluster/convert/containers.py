@@ -2,13 +2,12 @@
 
 import re
 
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.convert import shell_text
 from minicluster.convert.part import Part, every_container, runners, sidecars
 from minicluster.errors import SpecError
 from minicluster.render import resources
 from minicluster.render.load import ALIASES
-from minicluster.render.refusals import fit
 
 IMAGE = "ghcr.io/rse-ops/accounting:app-latest"
 ONE_USER = "everything runs as the pod's user: set pod.securityContext"
@@ -149,7 +148,7 @@ def _convert_cores(spec: Part, runner: Part, has_work: bool) -> None:
 
 def _needed_cores(spec: Part, tasks: int, size: int) -> int:
     """Return how many cores of a node the work asks for, 0 when its flags don't tell."""
-    asked = fit.shape(["-N", str(size), "-n", str(tasks), *spec.text("flux.optionFlags").split()])
+    asked = resources.shape(["-N", str(size), "-n", str(tasks), *spec.text("flux.optionFlags").split()])
     return asked.cores_of_a_node if asked else 0
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from minicluster.convert.part import MOUNT_PATH, Part, every_container, runners
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 
 #: Variables of flux-operator's entrypoint, and its files, that the user's texts may use
 VARIABLES = (

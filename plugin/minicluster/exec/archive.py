@@ -14,12 +14,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, cast
 
 from minicluster.console import lines
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import StateError
 from minicluster.kube import tool
-from minicluster.kube.kubectl_stream import COMMAND_FAILED
 from minicluster.kube.tool import CommandError
 
 #: The most names in a message
@@ -236,7 +235,7 @@ def read_failure(said: bytes, code: int) -> tuple[list[FileChange], str]:
     """Return the files that changed while tar read them; none, and the reason, "" if unknown, when it failed."""
     told = [line for line in lines.split(tool.reason(tool.text(said))) if not NOTES.match(line)]
     changes = [CHANGED.fullmatch(line) for line in told]
-    if code == CHANGED_CODE and COMMAND_FAILED.search(said) and all(changes):
+    if code == CHANGED_CODE and tool.COMMAND_FAILED.search(said) and all(changes):
         return [FileChange(each["what"].lower(), each["name"]) for each in changes if each], ""
     left = [line for line, match in zip(told, changes, strict=True) if not match] or told
     why = SHRANK if any(map(SHORT.fullmatch, left)) else "\n".join(left)

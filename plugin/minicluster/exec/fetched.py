@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, cast
 
 from minicluster.cluster.pods import Pod
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.console.streams import Say
 from minicluster.console.terminal import ok
 from minicluster.errors import StateError

@@ -1,22 +1,27 @@
-"""A flux command on the lead whose jobs are found again after a cut: the key of its client, its streams, its job."""
+"""A flux command on the lead whose jobs are found again after a cut: the key of its client, its streams, its job.
+
+The lead itself is found again as long as an outage may take.
+"""
 
 import json
 import signal
+import time
 import uuid
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from minicluster.cluster.lead import Lead
 from minicluster.console.streams import Say
-from minicluster.errors import KubernetesError, StateError
+from minicluster.errors import AccessError, AwayError, KubernetesError, RefusedError, StateError
 from minicluster.exec.input import Input
 from minicluster.exec.piped import CutError, Ours, SignalHandler
-from minicluster.exec.reconnection import Reconnection, job_goes_on
 from minicluster.exec.run import is_on_terminal, run
 from minicluster.exec.written import Written
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.kube.outage import Age
+from minicluster.kube.outage import RETRY_SECONDS, Age, Outage
+from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask, program_words
+from minicluster.waiting.ready import find_ready_lead
 
 #: The user attribute by which a job is found again
 CLIENT_ATTRIBUTE = "user.minicluster-client"
@@ -28,6 +33,8 @@ LOST_WITH_LEAD = (
 KILLED_CODE = 128 + signal.SIGKILL
 #: That of a flux command whose broker died, and of many others
 FAILED_CODE = 1
+
+Answer = TypeVar("Answer")
 
 
 class FoundAgain:
@@ -107,3 +114,51 @@ class FoundAgain:
         """Return the exit code of a job that Flux has forgotten."""
         self._say(f"job {job['id']} has ended, and Flux no longer has its output")
         return 1 if job["exit_code"] is None else int(job["exit_code"])
+
+
+class Reconnection:
+    """What is known of the broken connections of one command; ``goes_on`` says what the user can do without it."""
+
+    def __init__(self, kubernetes: KubePort, name: str, say: Say, goes_on: Callable[[], str]) -> None:
+        self._kubernetes, self._name, self._say, self._goes_on = kubernetes, name, say, goes_on
+        self._outage = Outage(say)
+
+    def ask(self, cut: CutError, question: Callable[[Lead], Answer]) -> tuple[Lead, Answer]:
+        """Return the lead, and its answer to a question. It tells of an outage.
+
+        Raises StateError when that takes too long, is refused, or the MiniCluster has ended.
+        """
+        if cut.process:
+            self._outage.end()
+        else:
+            self._pause(cut.reason)
+        try:
+            while True:
+                try:
+                    lead = find_ready_lead(self._kubernetes, self._name, self._say)
+                    return lead, question(lead)
+                except AccessError as error:
+                    if isinstance(error.cause, RefusedError):
+                        raise StateError(f"{error}: {self._goes_on()}") from None
+                    self._pause(error.cause.reason)
+                except (AwayError, SilentError) as error:
+                    self._pause(error.reason)
+        except KeyboardInterrupt:
+            self._say(self._goes_on())
+            raise
+
+    def _pause(self, why: str) -> None:
+        if not self._outage.bears(why):
+            raise StateError(f"{why}: {self._goes_on()}")
+        time.sleep(RETRY_SECONDS)
+
+
+def job_goes_on(name: str, job: str, shows: str) -> str:
+    """Return what the user can do about a job of a MiniCluster, "" for one whose id isn't known.
+
+    ``shows`` are the words of the command that shows its output.
+    """
+    flux = f"`minicluster flux {name} --"
+    if job:
+        return f"job {job} goes on: `minicluster {shows}` shows its output, {flux} cancel {job}` ends it"
+    return f"what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"

@@ -10,14 +10,13 @@ from typing import Any
 from minicluster.cluster.job import is_asleep, was_woken
 from minicluster.cluster.lead import Lead
 from minicluster.console import lines
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.console.signals import handle_signals
 from minicluster.console.streams import Say
 from minicluster.errors import KubernetesError, StateError
 from minicluster.exec.attached import Attached, attach_options, attaches, read_only
-from minicluster.exec.found_again import FoundAgain
+from minicluster.exec.found_again import FoundAgain, Reconnection, job_goes_on
 from minicluster.exec.piped import CutError
-from minicluster.exec.reconnection import Reconnection, job_goes_on
 from minicluster.exec.run import run, run_program
 from minicluster.exec.written import HeldBack, Written
 from minicluster.kube.kubectl import Kubernetes

@@ -2,19 +2,21 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from minicluster.console import streams
 from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, Share, StyledText, failure
-from minicluster.errors import OutputError, StateError
+from minicluster.errors import OutputError, SpecError, StateError
 from minicluster.experiments import plots, results
-from minicluster.experiments.experiment import Experiment, plan
 from minicluster.experiments.results import Results
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle.temporary import TemporaryRelease
+from minicluster.release import oneshot
 from minicluster.release.oneshot import Oneshot
+from minicluster.render import constants
 
 PLOT, REPORT_PAGE = "wall-time.png", "report.html"
 
@@ -30,6 +32,25 @@ class Matrix:
     def runs(self) -> list[tuple[int, int]]:
         """Return size and iteration of each run, in their order."""
         return [(size, iteration) for size in self.sizes for iteration in range(1, self.iterations + 1)]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The runs of one size."""
+
+    asked: Oneshot  #: of its MiniCluster, which runs no command itself
+    values: dict[str, Any]  #: all values of a run, with the command; without a certificate
+    words: Sequence[str]  #: of `flux submit`
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The values that are not the chart's defaults."""
+        return constants.differing_from_defaults(self.values, constants.default_values())
+
+    @property
+    def size(self) -> int:
+        """The nodes of each run."""
+        return int(self.values["size"])
 
 
 def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say) -> int:
@@ -138,3 +159,16 @@ def _draw(records: Results, say: Say) -> None:
         plots.draw_page(records.records(), records.folder / REPORT_PAGE)
     except ImportError:
         say("no report.html: pip install 'minicluster[dashboard]'")
+
+
+def plan(asked: Oneshot, size: int) -> Experiment:
+    """Return what runs at a size; the name of its release ends with the size.
+
+    Raises SpecError for values that are refused, or make more than one job; ToolError.
+    """
+    one = replace(asked, name=f"{asked.name}-{size}", nodes=size)
+    cluster, values, words = oneshot.job_of(one, "a matrix")
+    if cluster.size != size:
+        raise SpecError(f"the values set size to {cluster.size}, and a matrix has its own sizes: drop it from --set")
+    values["flux"]["curveCert"] = ""
+    return Experiment(replace(one, is_idle=True), values, words)

@@ -1,4 +1,4 @@
 """The port to Kubernetes, and kubectl behind it.
 
-Doors: cron, kubectl, kubectl_stream, names, outage, port, tool.
+Doors: cron, kubectl, names, outage, port, tool.
 """

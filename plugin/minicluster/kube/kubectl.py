@@ -14,7 +14,7 @@ from typing import Any, Self
 from minicluster.console import signals
 from minicluster.console.lines import Cutter
 from minicluster.errors import AwayError, KubernetesError, RefusedError, ToolError
-from minicluster.kube import kubeconfig, tool
+from minicluster.kube import tool
 from minicluster.kube.kubectl_stream import Stream, after_event
 from minicluster.kube.names import LABEL
 from minicluster.kube.pod_port import PodPort
@@ -64,8 +64,8 @@ class Kubernetes(Place):
         try:
             config = _parsed("config view", self.kubectl("config", "view", "--minify", "--output=json") or "{}")
         except CommandError as error:
-            if self.context or not kubeconfig.is_pod(os.environ):
-                why = kubeconfig.unusable(error.reason, os.environ)
+            if self.context or not tool.is_pod(os.environ):
+                why = tool.unusable(error.reason, os.environ)
                 raise RefusedError(f"{why}: check KUBECONFIG and the context", why) from None
             return self
         if not config.get("contexts"):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import selectors
 import socket
 import subprocess
@@ -10,30 +9,15 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import IO
 
 from minicluster.console import signals
 from minicluster.errors import KubernetesError
+from minicluster.kube import tool
 from minicluster.kube.port import STDERR_BYTES, Object, Sight
 
-#: The end of standard error where not kubectl has failed, but the command that it runs in a pod
-COMMAND_FAILED = re.compile(rb"(\A|\n)command terminated with exit code \d+\n?\Z")
 #: The most bytes of a part of the output
 PART_BYTES = 1 << 16
-#: The processes of streams that nobody has closed
-RUNNING: set["subprocess.Popen[bytes]"] = set()
-
-
-def end_all() -> None:
-    """End what streams have left behind when a signal came."""
-    left = [*RUNNING]
-    for process in left:
-        process.kill()
-    for process in left:
-        # killed is not ended: nobody must find it after us
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(signals.HANDLER_SECONDS)
 
 
 class Stream:
@@ -52,7 +36,7 @@ class Stream:
             self._process = subprocess.Popen(  # noqa: S603 - words, no shell
                 words, bufsize=0, stdin=stdin, stdout=pipe, stderr=pipe, start_new_session=apart
             )
-            RUNNING.add(self._process)
+            signals.LEFT.add(self._process)
         self.exit_code: int | None = None  #: None until it has ended
         self.stderr = b""  #: its end, when the command has ended
         self._errors = threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True)
@@ -113,7 +97,7 @@ class Stream:
         if self.exit_code is None:
             signals.join(self._errors)
             self.exit_code = self._process.wait()
-        if self.exit_code and not COMMAND_FAILED.search(self.stderr):
+        if self.exit_code and not tool.COMMAND_FAILED.search(self.stderr):
             raise self._failure(self.exit_code, self.stderr)
         return None
 
@@ -153,7 +137,7 @@ class Stream:
         self._at_exit.detach()
         with self._process:
             self.abort()
-        RUNNING.discard(self._process)
+        signals.LEFT.discard(self._process)
         # what a child of its own keeps open is not waited for
         self._errors.join(signals.HANDLER_SECONDS)
 

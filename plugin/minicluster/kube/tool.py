@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import dropwhile, takewhile
+from pathlib import Path
 
 from minicluster.console import lines, signals
 from minicluster.errors import ToolError
-from minicluster.kube import kubeconfig
 
 #: Seconds that a command has. Helm may download a chart and wait for hooks: 5 minutes is its own default.
 KUBECTL_SECONDS = 60.0
@@ -20,6 +20,8 @@ HELM_SECONDS = 300.0
 INTERRUPT_SECONDS = 5.0
 #: Lines that explain nothing: warnings, and that a command in a pod failed
 NOISE = re.compile(r"Warning: |command terminated with exit code|Defaulted container")
+#: The end of standard error where not kubectl has failed, but the command that it runs in a pod
+COMMAND_FAILED = re.compile(rb"(\A|\n)command terminated with exit code \d+\n?\Z")
 #: A message of Kubernetes' log, such as `E1126 22:44:04.1 …`; one of several lines ends with ` >`
 KLOG = re.compile(r"^[EFIW]\d{4} (?:[^\n]*=<\n(?:\t[^\n]*\n)* >|[^\n]*)(?:\n|\Z)", re.MULTILINE)
 #: Where kubectl or Helm begins to say why; what a credential plugin says is before it
@@ -38,6 +40,13 @@ INSTALL = {
     "kubectl": "install it, https://kubernetes.io/docs/tasks/tools",
     "helm": "install Helm 3.14 or later, or Helm 4, or set HELM_BIN to its path",
 }
+
+#: What they say then
+NO_CLUSTER_TEXT = re.compile(
+    r"(?:localhost|127\.0\.0\.1|\[::1\]):8080|context .*(?:not found|does not exist)|locate context|no configuration"
+)
+#: What kubectl says of one that leaves open which context is meant
+NO_CONTEXT_TEXT = re.compile("current-context must exist.*")
 
 
 class CommandError(ToolError):
@@ -108,7 +117,7 @@ def _end_interrupted(process: "subprocess.Popen[bytes]", _: object, error: BaseE
 
 def failure(tool: str, words: Sequence[str], environment: Mapping[str, str], code: int, stderr: bytes) -> CommandError:
     """Return the error of a command that has failed."""
-    why = kubeconfig.explained(reason(text(stderr)), environment)
+    why = explained(reason(text(stderr)), environment)
     return CommandError(_name(tool, words), why or f"exit code {code}")
 
 
@@ -157,3 +166,30 @@ def options(given: dict[str, str]) -> list[str]:
 def text(data: bytes) -> str:
     """Return what a program printed."""
     return data.decode(errors="replace")
+
+
+def missing(environment: Mapping[str, str]) -> str:
+    """Return that there is no file, and where it was looked for; "" when there is one."""
+    named = [path for path in environment.get("KUBECONFIG", "").split(os.pathsep) if path]
+    default = Path(environment.get("HOME", "/"), ".kube", "config")
+    if any(path.exists() for path in map(Path, named or [str(default)])):
+        return ""
+    if named:
+        return f"KUBECONFIG is {os.pathsep.join(named)}: there is no such file"
+    return f"there is no kubeconfig: KUBECONFIG is not set, and {default} doesn't exist"
+
+
+def unusable(reason: str, environment: Mapping[str, str]) -> str:
+    """Return why there is no context, by what kubectl says."""
+    said = NO_CONTEXT_TEXT.sub("it has no current context", reason)
+    return missing(environment) or f"the kubeconfig can't be used: {said}"
+
+
+def is_pod(environment: Mapping[str, str]) -> bool:
+    """Return whether kubectl finds an API server without a kubeconfig, by the service account of a pod."""
+    return bool(environment.get("KUBERNETES_SERVICE_HOST") and environment.get("KUBERNETES_SERVICE_PORT"))
+
+
+def explained(reason: str, environment: Mapping[str, str]) -> str:
+    """Return the reason of a failure, or a better one."""
+    return (missing(environment) if NO_CLUSTER_TEXT.search(reason) else "") or reason

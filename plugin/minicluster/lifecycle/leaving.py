@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster.job import recorded
 from minicluster.cluster.lead import Lead
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.console.streams import Say, Stake
 from minicluster.errors import KubernetesError
 from minicluster.kube.port import KubePort, Object

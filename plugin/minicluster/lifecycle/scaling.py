@@ -9,7 +9,7 @@ from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.console import streams
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.console.streams import Agree, Say
 from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesError, MiniClusterError, ToolError

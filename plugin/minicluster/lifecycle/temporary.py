@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from minicluster.cluster.lead import Lead, end_with
 from minicluster.console import streams
-from minicluster.console.pasted import Where, completed
+from minicluster.console.messages import Where, completed
 from minicluster.console.signals import STOP_PRESSES, handle_signals
 from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, StyledText, failure
@@ -19,13 +19,12 @@ from minicluster.exec.upload import Upload
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask
-from minicluster.lifecycle.single_job import PassedOn, ready_lead, run_job
+from minicluster.lifecycle.single_job import LeadLog, PassedOn, Write, ready_lead, run_job
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.status.lookup import Cluster
 from minicluster.status.reported import Row
 from minicluster.status.reporter import StateReporter, end_in_words
-from minicluster.waiting.lead_log import LeadLog, Write
 from minicluster.waiting.wait import End, StartWatch, end_of_work, looks
 
 #: Seconds in which a lead that may not be ready can cancel its jobs

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minicluster.cluster.states import of_job
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 from minicluster.picture.curves import cores_of
 from minicluster.status import used
 from minicluster.status.reported import PICTURE_JOBS

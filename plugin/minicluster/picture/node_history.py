@@ -7,9 +7,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.flux.idset import parse_idset, to_idset
+from minicluster.flux import expand_hosts, parse_idset, to_idset
 from minicluster.picture.curves import Step
-from minicluster.render.hostlist import expand
 
 #: Marks, and steps of the number of nodes, that are kept; ranks that are named at most
 MARK_RECORDS, STEP_RECORDS, NAMED_NODES = 500, 4000, 10_000
@@ -59,7 +58,7 @@ class NodeHistory:
     def _name(self, ranks: Iterable[int], hosts: str) -> None:
         # without a hostlist they are named by their ranks
         with suppress(SpecError):
-            self.names.update(zip(ranks, islice(expand(hosts), NAMED_NODES), strict=False))
+            self.names.update(zip(ranks, islice(expand_hosts(hosts), NAMED_NODES), strict=False))
 
     def called(self, rank: int) -> str:
         """Return the name of a node."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 from minicluster.picture.curves import cores_of
 
 #: Points of a series that are kept, and series of jobs

@@ -1,4 +1,4 @@
 """Whole releases: Helm, the manifests that it renders, Argo CD's Applications.
 
-Doors: adopt, argocd, caller, created, helm, manifests, oneshot, revisions.
+Doors: adopt, caller, created, helm, manifests, oneshot, revisions.
 """

@@ -14,17 +14,23 @@ from typing import Any
 import yaml
 
 from minicluster.console.streams import Say
-from minicluster.convert import ValuesFile, convert
-from minicluster.convert.read import each_object, is_converted, is_list, other_version, selector_remark
+from minicluster.convert import (
+    ValuesFile,
+    convert,
+    each_object,
+    is_converted,
+    is_list,
+    other_version,
+    selector_remark,
+)
 from minicluster.documents import yamlio
 from minicluster.errors import StreamError, ToolError
 from minicluster.kube import tool
 from minicluster.release import helm
 from minicluster.release.caller import Caller
-from minicluster.render import awaiting
-from minicluster.render.awaiting import API_GROUP, VERSION_LINE
+from minicluster.render import stream
 from minicluster.render.revision import Job, Name, jobs_of, name_of, with_kept, with_sent
-from minicluster.render.stream import INNER, KIND, may_have_others, parse, split
+from minicluster.render.stream import API_GROUP, INNER, KIND, VERSION_LINE, may_have_others, parse, split
 
 #: An annotation of a MiniCluster or an MPIJob: "true" leaves it to its operator
 KEEP_ANNOTATION = "minicluster/keep"
@@ -92,7 +98,7 @@ def cover(data: bytes) -> Iterator[bytes]:
     for chunk in split(with_kept(data)):
         document = parse(chunk)
         if document is None:
-            yield awaiting.release(chunk)[0]
+            yield stream.release(chunk)[0]
             continue
         document.pop("kept", None)
         metadata = document["metadata"]

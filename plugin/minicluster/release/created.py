@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from minicluster.documents import yamlio
 from minicluster.errors import SpecError, UsageError
+from minicluster.kube.names import is_quantity, to_number, unmeant
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
 from minicluster.release.options import (
@@ -20,8 +21,7 @@ from minicluster.release.options import (
     set_words,
     words_of_install,
 )
-from minicluster.render.awaiting import INSTANCE
-from minicluster.render.quantity import is_quantity, to_number, unmeant
+from minicluster.render.stream import INSTANCE
 
 #: Where the nodes share a volume, and the file of the report on it
 DATA, REPORT = "/data", "/data/jobs.jsonl"

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from minicluster.console import streams
-from minicluster.convert.read import each_object, is_list
+from minicluster.convert import each_object, is_list
 from minicluster.documents import yamlio
 from minicluster.errors import ManifestError
 from minicluster.release import adopt, helm

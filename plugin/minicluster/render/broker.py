@@ -11,10 +11,11 @@ from typing import Any
 import tomli_w
 
 from minicluster.errors import SpecError
+from minicluster.flux import split_hosts
 from minicluster.render import model, named_queues
 from minicluster.render.constants import BROKER_PORT
-from minicluster.render.hostlist import registered, split, table
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.resources import registered, table
 
 #: Where a broker of a pod listens; the interfaces of a Kubernetes node have names of their own.
 INTERFACE = "eth0"
@@ -166,7 +167,7 @@ def bootstrap(cluster: MiniClusterModel) -> list[dict[str, str]]:
     if not cluster.joins:
         return [{"host": hostlist} for hostlist in hostlists]
     # each host once: an older Flux ignores a second entry of a host
-    lead, hostlists[0] = split(hostlists[0])
+    lead, hostlists[0] = split_hosts(hostlists[0])
     others = [{"host": hostlist} for hostlist in hostlists if hostlist]
     return [{"host": lead, "connect": f"tcp://{lead_address(cluster)}"}, *others]
 

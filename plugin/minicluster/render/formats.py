@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from minicluster.kube.names import LABEL
-from minicluster.render.quantity import WANTED as QUANTITY
+from minicluster.kube.names import WANTED as QUANTITY
 
 #: Control characters that no text may have.
 CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff"

@@ -7,11 +7,10 @@ from typing import Any, TypeGuard
 
 from minicluster.documents import limits
 from minicluster.errors import SpecError
-from minicluster.kube.names import LABEL
+from minicluster.kube.names import LABEL, to_number
 from minicluster.render import constants, handover, refusals, schema, upgrade
 from minicluster.render.handover import LiveClaim
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.quantity import to_number
 
 _TOO_DEEP = f"spec is nested more than {limits.DEPTH_LEVELS} levels deep"
 

@@ -16,11 +16,10 @@ import yaml
 
 from minicluster.documents import yamlio
 from minicluster.errors import SpecError
-from minicluster.kube.names import CHART_NAME
+from minicluster.kube.names import CHART_NAME, is_quantity, to_number
 from minicluster.render import handover
 from minicluster.render.constants import IMMUTABLE
 from minicluster.render.handover import Newcomer
-from minicluster.render.quantity import is_quantity, to_number
 from minicluster.render.stream import parse, split
 from minicluster.render.upgrade import immutable_fields, with_immutable
 

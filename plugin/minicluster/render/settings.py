@@ -4,11 +4,11 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from minicluster.kube.names import to_number
 from minicluster.render import broker, devices, model, resources, work
-from minicluster.render.hostlist import registered
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.mounts import has_own_shared_memory
-from minicluster.render.quantity import to_number
+from minicluster.render.resources import registered
 
 #: The time limit of commands.nodeCheck where the values set none
 CHECK_SECONDS = 60

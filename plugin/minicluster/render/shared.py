@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any
 
 from minicluster import pod
-from minicluster.render.awaiting import INSTANCE
 from minicluster.render.handover import Programs
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.stream import INSTANCE
 from minicluster.render.upgrade import NOT_OF_BROKERS
 
 #: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them

@@ -12,8 +12,7 @@ import yaml
 
 from minicluster.documents import yamlio
 from minicluster.errors import StreamError
-from minicluster.render import awaiting
-from minicluster.render.awaiting import API_GROUP
+from minicluster.render.constants import IMMUTABLE
 
 #: API version, in the chart's group, and kind of the hand-over document
 API_VERSION = "v1"
@@ -32,6 +31,19 @@ CHECKED_BYTES = 1 << 18
 _MARKER = re.compile(rb"^---(?=[ \t\r\n]|$)[^\n]*\n?", re.MULTILINE)
 
 _JOB = re.compile(rb"^kind:[ \t]*[\"']?Job\b", re.MULTILINE)
+
+#: Makes of each MiniCluster document those that replace it; it gets all of a stream, which may share some
+Expand = Callable[[Sequence[dict[str, Any]]], Iterable[Iterable[Mapping[str, Any]]]]
+#: Group of all that the chart renders, hooks aside. An object's own group and version are its version. The error of
+#: Kubernetes says what to add.
+API_GROUP = "post-renderer-required.add--post-renderer-minicluster"
+#: Label with the name of the MiniCluster
+INSTANCE = "app.kubernetes.io/instance"
+VERSION_LINE = re.compile(rb"^apiVersion:[ \t]*[\"']?(" + API_GROUP.encode() + rb"/[\w.-]+)", re.MULTILINE)
+KIND_LINE = re.compile(rb"^kind:[ \t]*[\"']?(\w+)", re.MULTILINE)
+_NAME_LINE = re.compile(rb"^  name:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)
+_CONFIG_LINE = rb"^  name:[ \t]*[\"']?[\w.-]*CLUSTER-config"
+_CLUSTER_LINE = re.compile(INSTANCE.encode() + rb":[ \t]*[\"']?([\w.-]+)")
 
 
 def split(data: bytes) -> Iterator[bytes]:
@@ -57,7 +69,7 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
     """
     if API_GROUP.encode() not in chunk:
         return None
-    if awaiting.VERSION_LINE.search(chunk) and (kind := awaiting.KIND_LINE.search(chunk)) and kind[1] != KIND.encode():
+    if VERSION_LINE.search(chunk) and (kind := KIND_LINE.search(chunk)) and kind[1] != KIND.encode():
         return None  # without the parser, which takes a hundred times as long
     try:
         document = yamlio.load(chunk)
@@ -76,10 +88,6 @@ def parse(chunk: bytes) -> dict[str, Any] | None:
             "the minicluster package of the chart's version"
         )
     return document
-
-
-#: Makes of each MiniCluster document those that replace it; it gets all of a stream, which may share some
-Expand = Callable[[Sequence[dict[str, Any]]], Iterable[Iterable[Mapping[str, Any]]]]
 
 
 def render(data: bytes, expand: Expand) -> Iterator[bytes]:
@@ -102,7 +110,7 @@ def render(data: bytes, expand: Expand) -> Iterator[bytes]:
     for chunk in split(data):
         document = parse(chunk)
         if document is None:
-            own, cluster = awaiting.release(chunk)
+            own, cluster = release(chunk)
             if cluster is not None:
                 parts[cluster] = own
             (jobs if jobs or _JOB.search(own) else first).append(own)
@@ -112,8 +120,8 @@ def render(data: bytes, expand: Expand) -> Iterator[bytes]:
     documents = [one for one in first if isinstance(one, dict)]
     if not seen:
         _check_yaml(data)
-        parts.update(awaiting.of_older_charts(jobs, data))
-    awaiting.refuse_orphans(parts.items(), set(map(awaiting.name, documents)))
+        parts.update(of_older_charts(jobs, data))
+    refuse_orphans(parts.items(), set(map(name, documents)))
     made = iter(expand(documents))
     for one in first:
         yield from [one] if isinstance(one, bytes) else map(yamlio.dump_manifest, next(made))
@@ -154,3 +162,66 @@ def _is_at_end(error: yaml.YAMLError, data: bytes) -> bool:
     """Tell whether an error is at the end of data, which may be cut within a line or a character."""
     mark = getattr(error, "problem_mark", None)
     return mark.line >= data.count(b"\n") if mark else getattr(error, "position", 0) >= len(data) - 4
+
+
+def release(chunk: bytes) -> tuple[bytes, str | None]:
+    """Return an object of ours with its own API version, and the name of its MiniCluster; any other as it is, and None.
+
+    Raises StreamError for one that isn't YAML.
+    """
+    version, cluster = VERSION_LINE.search(chunk), _CLUSTER_LINE.search(chunk)
+    if version and cluster:
+        own = _own(version[1].decode()).encode()
+        return chunk[: version.start(1)] + own + chunk[version.end(1) :], cluster[1].decode()
+    if API_GROUP.encode() not in chunk:
+        return chunk, None
+    # another notation, such as JSON
+    try:
+        document = yamlio.load(chunk, duplicates=True)
+    except yaml.YAMLError as error:
+        raise StreamError(f"a document of the chart {yamlio.problem(error)}") from None
+    if not (isinstance(document, dict) and str(document.get("apiVersion")).startswith(f"{API_GROUP}/")):
+        return chunk, None
+    return yamlio.dump({**document, "apiVersion": _own(document["apiVersion"])}), name(document)
+
+
+def _own(version: str) -> str:
+    """Return the API version that an object of our group has in Kubernetes.
+
+    >>> _own(f"{API_GROUP}/batch.v1"), _own(f"{API_GROUP}/v1")
+    ('batch/v1', 'v1')
+    """
+    group, _, version = version.partition("/")[2].rpartition(".")
+    return f"{group}/{version}" if group else version
+
+
+def name(document: Mapping[str, Any]) -> str:
+    """Return the name of the MiniCluster that a document of the chart belongs to, or is."""
+    metadata = document.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    labels = metadata.get("labels")
+    return str((labels if isinstance(labels, dict) else {}).get(INSTANCE) or metadata.get("name"))
+
+
+def refuse_orphans(objects: Iterable[tuple[str, bytes]], clusters: set[str]) -> None:
+    """Raise StreamError for an object, by its MiniCluster, whose MiniCluster document is not in the stream."""
+    for cluster, chunk in objects:
+        if cluster not in clusters:
+            words = [
+                match[1].decode() if match else "?" for match in (KIND_LINE.search(chunk), _NAME_LINE.search(chunk))
+            ]
+            raise StreamError(
+                f"the {' '.join(words)} is in the stream, and the document of its MiniCluster {cluster} is not: it was "
+                "cut off, or a step before minicluster dropped it; give all that Helm renders"
+            )
+
+
+def of_older_charts(jobs: Iterable[bytes], stream: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the Jobs of older charts, which have their own API version, unless their ConfigMap is in the stream.
+
+    A stream that was rendered has it; kustomize may have changed its name.
+    """
+    for job in jobs:
+        cluster = _CLUSTER_LINE.search(job) if IMMUTABLE.encode() in job else None
+        if cluster and not re.search(_CONFIG_LINE.replace(b"CLUSTER", re.escape(cluster[1])), stream, re.MULTILINE):
+            yield cluster[1].decode(), job

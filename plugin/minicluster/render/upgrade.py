@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from minicluster.console.pasted import Where, completed
+from minicluster.console.messages import Where, completed
 from minicluster.errors import SpecError
 from minicluster.render.constants import FORMER_DEFAULTS, MUTABLE_JOB_FIELDS
 from minicluster.render.handover import Installed

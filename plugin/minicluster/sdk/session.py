@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from minicluster.console import signals
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.errors import AccessError, KubernetesError, MiniClusterError, RefusedError
 from minicluster.kube.outage import OUTAGE_SECONDS, RETRY_SECONDS, Outage
 from minicluster.kube.port import Channel

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.troubles import explained, way_out
-from minicluster.flux.idset import to_idset
+from minicluster.flux import to_idset
 from minicluster.status.snapshot import StatusSnapshot
 
 #: What the lead says of a group that jobs wait for (pod/queue/unmet.py)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.pods import Pod
-from minicluster.flux.idset import parse_idset, to_idset
+from minicluster.flux import parse_idset, to_idset
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import Answer, Question
 from minicluster.status.diagnosis import held_up, of_no_nodes, too_many, why_missing

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.console.streams import Say
 from minicluster.errors import StateError
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT, first_line

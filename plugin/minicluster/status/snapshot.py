@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from minicluster.cluster import kueue
+from minicluster.cluster import reasons
 from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
@@ -137,13 +137,13 @@ def of_kueue(kube: KubePort, cluster: LiveCluster, now: datetime, policy: Mappin
 
 def _of_job(kube: KubePort, uid: str, now: datetime, scale: str, policy: Mapping[str, Any] | None) -> Iterator[str]:
     try:
-        workloads = kube.select(kueue.WORKLOADS, f"{kueue.JOB_UID}={uid}")
+        workloads = kube.select(reasons.WORKLOADS, f"{reasons.JOB_UID}={uid}")
     except KubernetesError:
         return
-    if before := kueue.evicted_before(workloads):
+    if before := reasons.evicted_before(workloads):
         why, time = before
         yield f"Kueue suspended all pods, and started them again at {time:%Y-%m-%d %H:%M:%S} UTC: {why}"
-    lacks = kueue.unready(workloads)
+    lacks = reasons.unready(workloads)
     seconds = (now - lacks.since).total_seconds() if lacks else 0
     if lacks and seconds > STARTING_SECONDS:
         since = f"not all pods have been ready for {duration(seconds)} ({lacks.reason})"
@@ -155,7 +155,7 @@ def _of_job(kube: KubePort, uid: str, now: datetime, scale: str, policy: Mapping
             yield f"{since}: Kueue's limit, {duration(LIMIT_SECONDS)} by default, is longer here, or off"
 
 
-def _way(lacks: kueue.Unready, scale: str, policy: Mapping[str, Any] | None) -> str:
+def _way(lacks: reasons.Unready, scale: str, policy: Mapping[str, Any] | None) -> str:
     """Return how pods that nobody can place don't end the others."""
     give_up = policy.get("give_up") if policy else 0
     give_up = GIVE_UP_SECONDS if give_up is None else give_up
@@ -163,5 +163,5 @@ def _way(lacks: kueue.Unready, scale: str, policy: Mapping[str, Any] | None) -> 
         return f"after {duration(give_up)} the autoscaler gives up those whose nodes are not in Flux"
     if lacks.is_elastic:
         return f"`{scale}` gives up the others"
-    setting = "set recoveryTimeout to 0s" if lacks.reason == kueue.RECOVERY else "give timeout more time"
+    setting = "set recoveryTimeout to 0s" if lacks.reason == reasons.RECOVERY else "give timeout more time"
     return f"ask its administrator to {setting} (waitForPodsReady)"

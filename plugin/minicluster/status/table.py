@@ -7,9 +7,9 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from minicluster.cluster.states import CLUSTER_TONES
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.console.terminal import STYLES, UNBROKEN, Tone, drawn, unbroken
-from minicluster.flux.idset import parse_idset, to_idset
+from minicluster.flux import parse_idset, to_idset
 
 #: Columns of the labels, and of the whole table
 LABEL_COLUMNS, WIDTH_COLUMNS = 13, 80

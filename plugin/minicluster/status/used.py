@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.status.table import bar, left_at
 
 #: A job that ran for less says little about the next one

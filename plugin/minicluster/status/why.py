@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster import states
 from minicluster.cluster.find import LiveCluster
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.errors import ChoiceError
 from minicluster.kube.names import OUR_PREFIX
 from minicluster.kube.port import KubePort

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minicluster.burst import machines, plan
 from minicluster.burst.address import Address
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 from support import CERTIFICATE, deep

@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from minicluster import flux
 from minicluster.burst import address, plan
 from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, parse_values
 from minicluster.errors import BurstError, ToolError
-from minicluster.flux.idset import parse_idset
+from minicluster.flux import parse_idset
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import OUR_PREFIX
-from minicluster.render import broker, hostlist, resources
+from minicluster.render import broker, resources
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 from support import CERTIFICATE, deep
@@ -338,7 +339,7 @@ def roots(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def names(entries: list[dict[str, str]]) -> list[str]:
-    return [host for entry in entries for host in hostlist.expand(entry["host"])]
+    return [host for entry in entries for host in flux.expand_hosts(entry["host"])]
 
 
 @settings(max_examples=15)
@@ -364,7 +365,7 @@ def test_the_host_table_does_not_depend_on_the_size(first: int, more: int, size:
     """A table that depended on `size` would differ after scaling, in the root and in its bursts."""
     max_size = first + more
     tables = [root_of(deep(ROOT, {"size": s, "maxSize": max_size})) for s in (first, min(size, max_size))]
-    assert hostlist.table(tables[0]) == hostlist.table(tables[1])
+    assert resources.table(tables[0]) == resources.table(tables[1])
 
 
 @given(st.sets(st.integers(0, 60)))

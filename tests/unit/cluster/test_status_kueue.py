@@ -8,8 +8,7 @@ import pytest
 from fake_kube import FakeKube
 from fake_kubectl import asked, make_kubectl
 from minicluster.cluster.find import find_by_name
-from minicluster.cluster.kueue import why_held
-from minicluster.cluster.reasons import with_reasons
+from minicluster.cluster.reasons import why_held, with_reasons
 from status_samples import GATED, SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended, workload
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 1 more needed"

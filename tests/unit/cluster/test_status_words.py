@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from minicluster.cluster import words
+from minicluster.cluster import states
 from minicluster.cluster.job import ENDING, job_of_pods
 from minicluster.cluster.pods import read_pods
 from status_samples import CREATED, NOW, ended, job, pod, show
@@ -21,15 +21,15 @@ POLICY = "Container mini for pod lab/mini-0-x failed with exit code 7 matching F
         (
             "BackoffLimitExceeded",
             "Job has reached the specified backoff limit",
-            words.END_REASONS["BackoffLimitExceeded"],
+            states.END_REASONS["BackoffLimitExceeded"],
         ),
-        ("DeadlineExceeded", "Job was active longer than specified deadline", words.END_REASONS["DeadlineExceeded"]),
+        ("DeadlineExceeded", "Job was active longer than specified deadline", states.END_REASONS["DeadlineExceeded"]),
         ("Another", "said why", "Another: said why"),
         ("PodFailurePolicy", "said why", "PodFailurePolicy: said why"),
     ],
 )
 def test_status_describes_how_a_job_ended(reason: str, message: str, expected: str) -> None:
-    assert words.of_end(reason, message) == expected
+    assert states.of_end(reason, message) == expected
 
 
 START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: Fluxion\n"
@@ -53,7 +53,7 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
             START + "x" * 300 + "\n0.123s: flux-shell[1]:  WARN: x\nmini.err[0]: y\n"
             "minicluster: the job failed with exit code 137\n"
             "minicluster: exit code 137 would mean to Kubernetes that the pod was killed: it becomes 1\n",
-            f"the work failed with exit code 137 ({words.MEMORY}): " + "x" * 199 + "…",
+            f"the work failed with exit code 137 ({states.MEMORY}): " + "x" * 199 + "…",
         ),
         (
             "sh: nosuchtool: not found\nminicluster: pre.sh failed with exit code 127\n",
@@ -97,7 +97,7 @@ START = "minicluster: mini-0 of 2 (max 8), Flux 0.88.0\nminicluster: scheduler: 
     ],
 )
 def test_status_takes_the_reason_of_a_failure_from_the_log(log: str, expected: str) -> None:
-    assert words.of_log(log.splitlines()) == expected
+    assert states.of_log(log.splitlines()) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_status_takes_the_reason_of_a_failure_from_the_log(log: str, expected: s
     ],
 )
 def test_status_tells_from_the_exec_error_whether_the_lead_starts_or_ends(message: str, expected: str) -> None:
-    assert words.of_silence(message) == expected
+    assert states.of_silence(message) == expected
 
 
 def failed_lead(count: str, ago: float) -> dict[str, Any]:

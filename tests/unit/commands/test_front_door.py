@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from forks import Forked
-from minicluster import cli
+from minicluster import cli, flux
 from minicluster.errors import CurveError, MiniClusterError, UsageError
 from support import GROUP, SEED, Done, Process, front_door
 
@@ -352,12 +352,10 @@ def test_each_kind_of_exception_has_a_message_of_one_line(error: BaseException, 
 
 
 def test_a_bug_is_reported_by_its_source_line_and_not_its_text(capsys: pytest.CaptureFixture[str]) -> None:
-    from minicluster.render import hostlist  # noqa: PLC0415
-
     with pytest.raises(SystemExit) as end, cli.front_door():
-        list(hostlist.expand(object()))  # type: ignore[arg-type]
+        list(flux.expand_hosts(object()))  # type: ignore[arg-type]
     assert end.value.code == 1
-    assert capsys.readouterr().err.startswith("minicluster: TypeError at hostlist.py:")
+    assert capsys.readouterr().err.startswith("minicluster: TypeError at flux.py:")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 from conversion import converted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from minicluster.render import config
+from minicluster.render import postrender
 from minicluster.render.load import load
 
 WORD = st.from_regex(r"\A[a-z][a-z0-9]{0,8}\Z")
@@ -136,7 +136,7 @@ def clusters(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
 def test_any_valid_minicluster_converts_to_values_that_load(cluster: dict[str, Any]) -> None:
     values, _ = converted(cluster)
     loaded = load({"metadata": {"name": "a"}, "spec": values})
-    list(config.documents(loaded, lambda: (b"0" * 40, b"0" * 40)))
+    list(postrender.documents(loaded, lambda: (b"0" * 40, b"0" * 40)))
     assert loaded.size == cluster["size"]
     assert loaded.max_size == (cluster.get("maxSize") or cluster["size"])
     assert loaded.spec["logging"]["strict"] == cluster.get("logging", {}).get("strict", False)

@@ -4,11 +4,10 @@ import re
 
 import pytest
 from minicluster.burst import follower
-from minicluster.kube.names import NAME_CHARACTERS
-from minicluster.render import broker, config
+from minicluster.kube.names import MOST_CORES, NAME_CHARACTERS
+from minicluster.render import broker, postrender
 from minicluster.render.constants import BROKER_PORT, default_values
 from minicluster.render.load import load
-from minicluster.render.quantity import MOST_CORES
 from minicluster.render.refusals.sizes import MOST_PODS
 from minicluster.sdk import session
 from minicluster.waiting import ready
@@ -87,7 +86,7 @@ SAID = [
     (r"or of the services \((\d+) characters", NAME_CHARACTERS),
     (r"more than (\d+) characters with `flux.bursting.expose", NAME_CHARACTERS - len("-lead")),
     (r", or (\d+) with `flux.bursting.follow", NAME_CHARACTERS - len("-follow")),
-    (r"fit into a ConfigMap \((\d+) MiB in all", config.DATA_BYTES >> 20),
+    (r"fit into a ConfigMap \((\d+) MiB in all", postrender.DATA_BYTES >> 20),
 ]
 
 

@@ -14,7 +14,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from minicluster.cluster.words import MEMORY
+from minicluster.cluster.states import MEMORY
 from minicluster.sdk.finished import finished
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from forks import Forked
 from live_kubectl import Kubectl, say
-from minicluster.cluster.words import END_REASONS
+from minicluster.cluster.states import END_REASONS
 from minicluster.render import constants
 from minicluster.render.stream import API_GROUP
 from screens import look

@@ -10,7 +10,7 @@ import scaled_job
 from fake_kube import FakeKube, forbidden
 from fake_kubectl import make_kubectl
 from minicluster.cluster.find import find_by_name
-from minicluster.cluster.kueue import why_held
+from minicluster.cluster.reasons import why_held
 from minicluster.status import snapshot
 from minicluster.status.snapshot import of_kueue
 from status_samples import NOW, SETTINGS, UNSCHEDULABLE, flux, job, pod, suspended

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from live_kubectl import FORBIDDEN, Kubectl, lead, say
-from minicluster.cluster import words
+from minicluster.cluster import states
 from minicluster.status.reported import reported, table
 from status_samples import WHY, asleep, ended, job
 
@@ -248,4 +248,4 @@ def test_a_report_is_found_again_in_any_log(name: str, user: dict[str, str], bef
 
 def test_a_report_is_not_why_the_work_failed() -> None:
     log = ["no input", *log_of(ROWS), "minicluster: the job failed with exit code 7"]
-    assert words.of_log(log) == "the work failed with exit code 7: no input"
+    assert states.of_log(log) == "the work failed with exit code 7: no input"

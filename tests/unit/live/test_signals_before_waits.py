@@ -16,7 +16,7 @@ from minicluster.console.signals import handled, interruptible, wait
 from minicluster.errors import AwayError
 from minicluster.exec.piped import Ours, Piped
 from minicluster.exec.written import START
-from minicluster.kube import kubectl_stream, tool
+from minicluster.kube import tool
 from minicluster.kube.kubectl_stream import Stream
 from minicluster.lead.ask import read
 
@@ -96,7 +96,6 @@ def test_a_signal_while_a_process_starts_leaves_none(monkeypatch: pytest.MonkeyP
     words = ["sleep", str(LONG)]
     with pytest.raises(KeyboardInterrupt), interruptible():
         Stream(words, lambda *_: AwayError(""), has_input=False, apart=False)
-    kubectl_stream.end_all()
     with pytest.raises(KeyboardInterrupt), interruptible():
         tool.run("sleep", words[1:], seconds=LONG)
     assert [process.returncode for process in started] == [-signal.SIGKILL, -signal.SIGTERM]

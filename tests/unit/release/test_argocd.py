@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from minicluster.commands import argocd
 from minicluster.errors import SpecError
-from minicluster.release import argocd, helm
+from minicluster.release import helm
 
 APPLICATION = {"ARGOCD_APP_NAME": "app", "ARGOCD_APP_NAMESPACE": "team", "ARGOCD_APP_SOURCE_PATH": "team/app"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.experiments.experiment import plan
+from minicluster.experiments.matrix import plan
 from minicluster.release import helm
 from minicluster.release.oneshot import Oneshot, planned
 from minicluster.render import constants

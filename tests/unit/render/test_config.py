@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from minicluster.documents import yamlio
 from minicluster.errors import SpecError
 from minicluster.pod import shipped
-from minicluster.render import config, work
+from minicluster.render import postrender, work
 from minicluster.render import settings as render_settings
 from minicluster.render.model import MiniClusterModel
 from support import CERTIFICATE, EACH_SHELL, INSTALLED_SHELLS, load_all, run_shell
@@ -91,7 +91,7 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda
 
 def rendered(cluster: MiniClusterModel) -> dict[str, dict[str, Any]]:
     """Return the documents by kind, through YAML as Kubernetes reads it."""
-    text = b"".join(map(yamlio.dump, config.documents(cluster, lambda: (b"p" * 40, b"s" * 40))))
+    text = b"".join(map(yamlio.dump, postrender.documents(cluster, lambda: (b"p" * 40, b"s" * 40))))
     return {document["kind"]: document for document in load_all(text)}
 
 
@@ -477,7 +477,9 @@ def test_a_command_that_is_a_list_is_an_exact_argv(cluster_of: Make, shell: str,
     )
 
 
-FILES = {**config.SNIPPETS, "script": "script"}
+#: In settings.sh, quoted if a shell might read it otherwise
+JOB_NAME = re.compile(r"""(?P<quote>(?:'"'"')?)--job-name=[\w.+-]+(?P=quote)""")
+FILES = {**postrender.SNIPPETS, "script": "script"}
 
 
 @pytest.mark.parametrize("work", ["script", "command"])
@@ -489,24 +491,26 @@ def test_a_command_or_snippet_of_the_user_becomes_a_file_unchanged(
     given_texts = dict(zip(FILES, texts, strict=True))
     text = given_texts["script"]
     if work == "command":
-        commands = {key: given_texts[key] for key in config.SNIPPETS}
+        commands = {key: given_texts[key] for key in postrender.SNIPPETS}
         files = data(cluster_of(runner(command=text, commands=commands)))
         assert files.pop("command", "") == text
     else:
         files = data(cluster_of(runner(commands=given_texts)))
         assert files.pop("script", "") == text
-    assert {key: files.pop(FILES[key], "") for key in config.SNIPPETS} == {k: given_texts[k] for k in config.SNIPPETS}
+    assert {key: files.pop(FILES[key], "") for key in postrender.SNIPPETS} == {
+        k: given_texts[k] for k in postrender.SNIPPETS
+    }
     if text:
         files["settings.sh"] = files["settings.sh"].replace("interpreter=1", "interpreter=''")
         files["settings.sh"] = files["settings.sh"].replace("mc_work=submit", "mc_work=idle")
         # the job has the name of its program
-        files["settings.sh"] = re.sub(r"--job-name=[\w.+-]+", "--job-name=flux-sample", files["settings.sh"])
+        files["settings.sh"] = JOB_NAME.sub("--job-name=flux-sample", files["settings.sh"])
     assert files == data(cluster_of())
 
 
 @pytest.mark.parametrize("text", NASTY)
 def test_a_text_survives_unchanged_in_every_place_at_once(cluster_of: Make, text: str) -> None:
-    commands = dict.fromkeys(config.SNIPPETS, text)
+    commands = dict.fromkeys(postrender.SNIPPETS, text)
     files = data(cluster_of(runner(command=text, commands=commands) | {"flux": {"environment": {"T": text}}}))
     assert [files.get(FILES[key], "") for key in commands] == [text] * len(commands)
     assert files.get("command", "") == text

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render import broker, hostlist, resources, settings, work
+from minicluster.render import broker, resources, settings, work
 from minicluster.render.model import MiniClusterModel
 
 Make = Callable[[dict[str, Any]], MiniClusterModel]
@@ -36,7 +36,7 @@ def test_the_hosts_of_groups_follow_those_of_the_cluster(cluster_of: Make) -> No
         {"host": "flux-sample-gpu-[0-3]"},
         {"host": "flux-sample-spot-[0-2]"},
     ]
-    assert hostlist.registered(cluster) == 9
+    assert resources.registered(cluster) == 9
 
 
 def test_each_group_has_resources_and_properties_of_its_own(cluster_of: Make) -> None:

@@ -1,6 +1,6 @@
 import pytest
 from minicluster.errors import SpecError
-from minicluster.render.hostlist import count, expand, hosts, split
+from minicluster.flux import count_hosts, expand_hosts, indexed_hosts, split_hosts
 
 
 @pytest.mark.parametrize(
@@ -8,11 +8,11 @@ from minicluster.render.hostlist import count, expand, hosts, split
     [(1, "flux-sample-0"), (2, "flux-sample-[0-1]"), (10, "flux-sample-[0-9]"), (100_000, "flux-sample-[0-99999]")],
 )
 def test_hosts_are_written_as_a_compact_hostlist(size: int, expected: str) -> None:
-    assert hosts("flux-sample", size) == expected
+    assert indexed_hosts("flux-sample", size) == expected
 
 
 def test_a_hostlist_separates_a_name_that_ends_in_a_digit_from_the_index() -> None:
-    assert hosts("a1", 2) == "a1-[0-1]"
+    assert indexed_hosts("a1", 2) == "a1-[0-1]"
 
 
 @pytest.mark.parametrize(
@@ -25,19 +25,19 @@ def test_a_hostlist_separates_a_name_that_ends_in_a_digit_from_the_index() -> No
     ],
 )
 def test_a_hostlist_is_expanded_in_the_order_of_its_text(hostlist: str, expected: list[str]) -> None:
-    assert list(expand(hostlist)) == expected
-    assert count(hostlist) == len(expected)
+    assert list(expand_hosts(hostlist)) == expected
+    assert count_hosts(hostlist) == len(expected)
 
 
 @pytest.mark.parametrize("brackets", ["-[0-3],vm", "[08-10,7],b[1,3]", "", "-[5]", "[0-1]x[2-3],y", "[99-100]", ",b,c"])
 def test_a_hostlist_is_split_into_its_first_host_and_the_rest(brackets: str) -> None:
-    first, rest = split(f"a{brackets}")
-    assert [first, *(expand(rest) if rest else [])] == list(expand(f"a{brackets}"))
+    first, rest = split_hosts(f"a{brackets}")
+    assert [first, *(expand_hosts(rest) if rest else [])] == list(expand_hosts(f"a{brackets}"))
 
 
 @pytest.mark.parametrize("hostlist", ["", "a,", "a[", "a[]", "a[1-0]", "a[x]", ",a"])
 def test_an_invalid_hostlist_is_refused(hostlist: str) -> None:
     with pytest.raises(SpecError):
-        list(expand(hostlist))
+        list(expand_hosts(hostlist))
     with pytest.raises(SpecError):
-        count(hostlist)
+        count_hosts(hostlist)

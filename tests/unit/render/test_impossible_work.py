@@ -7,7 +7,8 @@ import pytest
 from minicluster.errors import SpecError
 from minicluster.render.handover import Installed
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.refusals.fit import Shape, impossible, shape
+from minicluster.render.refusals.sizes import impossible
+from minicluster.render.resources import Shape, shape
 
 Make = Callable[..., MiniClusterModel]
 HALF = {"resources": {"limits": {"cpu": "500m"}}}

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 from minicluster.errors import SpecError
+from minicluster.kube.names import is_quantity, to_number, unmeant
 from minicluster.render import formats
-from minicluster.render.quantity import is_quantity, to_number, unmeant
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from minicluster.errors import SpecError
 from minicluster.render import broker
-from minicluster.render.hostlist import registered
 from minicluster.render.load import load
 from minicluster.render.refusals.kubernetes import release
+from minicluster.render.resources import registered
 from support import deep
 
 LEAD = {"name": "root", "address": "10.0.0.1", "size": 3}

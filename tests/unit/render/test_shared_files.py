@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from minicluster.errors import SpecError
 from minicluster.pod import shipped
-from minicluster.render import config, curve, postrender
+from minicluster.render import curve, postrender
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.shared import BESIDE_SLURM
 from support import GROUP, SEED, load_all
@@ -67,7 +67,7 @@ def test_kubectl_apply_can_keep_each_configmap_in_an_annotation() -> None:
 @pytest.fixture
 def own(cluster_of: Cluster) -> dict[str, str]:
     """Return the files that a cluster has for itself, other than programs."""
-    data = next(config.documents(cluster_of(), curve.random_keypair))["data"]
+    data = next(postrender.documents(cluster_of(), curve.random_keypair))["data"]
     return {name: text for name, text in data.items() if name not in {**SHARED, **SLURM}}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from minicluster.errors import SpecError
-from minicluster.render import config, constants, curve, handover, upgrade
+from minicluster.render import constants, curve, handover, postrender, upgrade
 from minicluster.render.model import MiniClusterModel
 from support import ROOT
 
@@ -35,7 +35,7 @@ SCALED = {"autoscaling": {"enabled": True, "min": 1}}
 
 def files(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the files of its ConfigMap."""
-    data: dict[str, str] = next(config.documents(cluster, curve.random_keypair))["data"]
+    data: dict[str, str] = next(postrender.documents(cluster, curve.random_keypair))["data"]
     return data
 
 

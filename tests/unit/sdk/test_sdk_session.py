@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from minicluster.cluster.words import MEMORY
+from minicluster.cluster.states import MEMORY
 from minicluster.errors import AwayError, EndError, RefusedError
 from minicluster.lead import ask
 from minicluster.sdk import (

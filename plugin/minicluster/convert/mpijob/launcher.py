@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minicluster.console.plurals import counted
+from minicluster.console.messages import counted
 from minicluster.convert.mpijob import options, run_time
 from minicluster.convert.mpijob.options import MPIRUN_OPTIONS, advice
 from minicluster.convert.mpijob.shell_calls import STARTERS, Call, Launch, Word, calls

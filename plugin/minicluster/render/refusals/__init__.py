@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.refusals import bursts, containers, fit, flux, groups, kubernetes, pod, queues, sizes, volumes
+from minicluster.render.refusals import bursts, containers, flux, groups, kubernetes, pod, queues, sizes, volumes
 
 #: Each yields the refusals of one kind.
 CHECKS = (
@@ -48,7 +48,7 @@ CHECKS = (
     pod.gpu_kinds,
     pod.pod_claims,
     pod.used_claims,
-    fit.impossible,
+    sizes.impossible,
     kubernetes.fields,
     kubernetes.service_names,
     groups.groups,

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minicluster.documents.limits import BYTE_ORDER_MARK
-from minicluster.kube.names import NAME_CHARACTERS
+from minicluster.kube.names import MOST_CORES, NAME_CHARACTERS, to_number
 from minicluster.render.devices import names as gpu_names
 from minicluster.render.model import MiniClusterModel, may_run_flux
-from minicluster.render.quantity import MOST_CORES, to_number
 from minicluster.render.resources import cores as cores_of
 from minicluster.render.resources import gpus
 

@@ -6,9 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 from minicluster.errors import SpecError
+from minicluster.flux import expand_hosts, indexed_hosts, split_hosts
 from minicluster.render import broker, constants, named_queues, work
-from minicluster.render.hostlist import expand, hostlist_of, hosts, root_hosts, split
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.resources import hostlist_of, root_hosts
 
 
 def scheduler(cluster: MiniClusterModel) -> Iterator[str]:
@@ -75,7 +76,7 @@ def bursting(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"flux.topology is {topology} with bursting: every broker must reach rank 0 directly; drop it"
     yield from _clusters(cluster)
     name = lead.get("name") if cluster.joins else cluster.name
-    if name and bursting["hostlist"] and split(bursting["hostlist"])[0] != (first := hosts(name, 1)):
+    if name and bursting["hostlist"] and split_hosts(bursting["hostlist"])[0] != (first := indexed_hosts(name, 1)):
         yield f"flux.bursting.hostlist is {bursting['hostlist']}: its first host must be that of the lead, {first}"
     elif name and bursting["hostlist"] and cluster.root_groups:
         of_root = hostlist_of(root_hosts(cluster))
@@ -150,8 +151,8 @@ def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     if tables is None:
         return
     bootstrap = broker.section(tables, "bootstrap")
-    own, known = hosts(cluster.name, cluster.max_size), _hosts_of(bootstrap)
-    missing = next((host for host in expand(own) if host not in known), None) if known else None
+    own, known = indexed_hosts(cluster.name, cluster.max_size), _hosts_of(bootstrap)
+    missing = next((host for host in expand_hosts(own) if host not in known), None) if known else None
     if missing:
         yield (
             f"flux.brokerConfig has no host {missing} in bootstrap.hosts, so its broker can't start: give "
@@ -187,5 +188,5 @@ def _hosts_of(bootstrap: Mapping[str, Any]) -> set[str]:
             for one in (given if isinstance(given, list) else ())
             if isinstance(one, dict) and isinstance(one.get("host"), str)
         ]
-        return {host for part in parts for host in expand(part)}
+        return {host for part in parts for host in expand_hosts(part)}
     return set()

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from minicluster.kube.names import WANTED, is_quantity, unmeant
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.quantity import WANTED, is_quantity, unmeant
 from minicluster.render.schema import shown
 
 FIELDS_FILE = Path(__file__).parent.parent / "kubernetes.json"

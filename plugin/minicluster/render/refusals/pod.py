@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from minicluster.kube.names import REQUEUE_ATTRIBUTE
+from minicluster.kube.names import REQUEUE_ATTRIBUTE, is_zero
 from minicluster.render import devices
 from minicluster.render.constants import MULTIKUEUE, OWN_JOB_FIELDS
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.quantity import is_zero
 
 
 def fields(cluster: MiniClusterModel) -> Iterator[str]:

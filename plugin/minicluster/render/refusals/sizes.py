@@ -1,14 +1,15 @@
-"""Refusals of sizes, of the names that grow with them, of autoscaling, and of times."""
+"""Refusals of sizes, of the names that grow with them, of work that could never fit, of autoscaling, and of times."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from minicluster.flux import count_hosts
 from minicluster.kube.cron import CronError, parse_cron, parse_zone
 from minicluster.kube.names import NAME_CHARACTERS
 from minicluster.render import work
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.resources import requested_cpus
+from minicluster.render.resources import nodes, registered, requested_cpus, shape
 from minicluster.render.schema import shown
 
 #: The most pods of an Indexed Job (Kubernetes' validation of a Job).
@@ -161,3 +162,41 @@ def schedules(cluster: MiniClusterModel) -> Iterator[str]:
         yield "schedules is set and this burst has no lead of its own: set it on the root"
     if given and cluster.flux["disableSocket"]:
         yield "schedules is set and flux.disableSocket is true, so the lead takes no jobs: drop one of them"
+
+
+def impossible(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield why the work of the cluster could never run."""
+    words = work.flags(cluster)
+    # a user's broker.toml may name other resources; the work of a live cluster was submitted for its former size
+    asked = None if cluster.flux["brokerConfig"] or cluster.installed or not words else shape(words)
+    if not asked:
+        return
+    tasks, size, flags = cluster.spec["tasks"], cluster.size, cluster.flux["optionFlags"]
+    hosts = registered(cluster)
+    if asked.nodes > hosts:
+        yield (
+            f"flux.optionFlags is {flags}, which asks for {asked.nodes} nodes of at most {hosts}: the work could never "
+            "run; set size, which asks for as many"
+        )
+    elif asked.tasks and asked.nodes > asked.tasks:
+        yield (
+            f"flux.optionFlags is {flags}, which asks for more nodes ({asked.nodes}) than tasks ({asked.tasks}): Flux "
+            "refuses that; set size and tasks"
+        )
+    elif _able(cluster, asked.cores_of_a_node) < max(asked.nodes, 1):
+        subject = f"tasks is {tasks} and size {size}" + (f", flux.optionFlags is {flags}" if flags else "")
+        place = next(place for place, container in cluster.containers.items() if container is cluster.runner)
+        yield (
+            f"{subject}: that is {asked.cores_of_a_node} cores of a node, and Flux has {_cores(cluster)} there: the "
+            f"work could never run; ask for less, or set {place}.cores, otherwise a node's CPU limit or request"
+        )
+
+
+def _able(cluster: MiniClusterModel, cores: int) -> int:
+    """Return how many nodes have at least ``cores`` cores, or may have them: only Flux finds how many they have."""
+    return sum(count_hosts(part.hosts) for part in nodes(cluster) if part.cores is None or part.cores >= cores)
+
+
+def _cores(cluster: MiniClusterModel) -> int:
+    """Return the most cores of a node."""
+    return max(part.cores or 0 for part in nodes(cluster))

@@ -4,10 +4,10 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from minicluster.kube.names import is_zero
 from minicluster.render import mounts
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.mounts import path_of
-from minicluster.render.quantity import is_zero
 
 #: Where a volume can come from.
 VOLUME_SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver", "capacity", "image")

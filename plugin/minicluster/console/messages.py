@@ -1,4 +1,4 @@
-"""The commands in messages, which a person pastes: each names the namespace and the context that its message is about.
+"""Numbers and commands in messages. A pasted command names the namespace and the context that its message is about.
 
 Messages are made where nobody knows these two, some of them on the lead. So a command stands between backticks, and it
 is completed where a message gets to a person: here alone.
@@ -58,3 +58,12 @@ def completed(command: str, where: Where, program: str = "minicluster") -> str:
             is_given = option in words or (option == "-n" and tuple(words[:3]) in OF_ALL_NAMESPACES)
             own += f" {option} {shlex.quote(value)}" if value and not is_given else ""
     return (program + own.removeprefix("minicluster") if tool == "minicluster" else own) + dashes + rest
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number and what it counts; ``many`` is the plural if it is not formed with an s.
+
+    >>> counted(1, "node"), counted(2, "node"), counted(0, "job waits", "jobs wait")
+    ('1 node', '2 nodes', '0 jobs wait')
+    """
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -1,44 +1,66 @@
-"""The host table of a cluster: which host has which rank, as Flux's compact hostlists (RFC 29)."""
+"""Formats of Flux: idsets, sets of ranks or of cores (RFC 22), and hostlists (RFC 29).
+
+The pods' own idsets are in ``pod/queue/state.py``.
+"""
 
 import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from minicluster.errors import SpecError
-from minicluster.render.model import MiniClusterModel, NodeGroup
 
 #: The most hosts that are written out one by one.
 WRITTEN_HOSTS = 1_000_000
 
 
-class Hosts(NamedTuple):
-    """Hosts of consecutive ranks, with the ``cores`` and ``gpus`` of each. None: those of their pods."""
+def to_idset(ids: Iterable[int]) -> str:
+    """Return ids as an idset, "" for none. A range is not walked through.
 
-    hostlist: str
-    cores: int | None = None
-    gpus: int | None = None
-    group: NodeGroup | None = None  #: of the root; None for its own hosts, and for those of bursts
-    segment_size: int = 0  #: hosts of a segment; 0 without segments
+    >>> to_idset([5, 2, 1, 0]), to_idset(range(4))
+    ('0-2,5', '0-3')
+    """
+    spans: list[tuple[int, int]] = []
+    if isinstance(ids, range) and ids.step == 1:
+        spans = [(ids[0], ids[-1])] if ids else []
+    else:
+        for number in sorted(set(ids)):
+            if spans and spans[-1][1] == number - 1:
+                spans[-1] = spans[-1][0], number
+            else:
+                spans.append((number, number))
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
-def hosts(name: str, size: int, first: int = 0) -> str:
+def parse_idset(text: str) -> list[int]:
+    """Return the ids of an idset, in its order.
+
+    >>> parse_idset("[0-2,5]")
+    [0, 1, 2, 5]
+    """
+    ids: list[int] = []
+    for part in filter(None, text.strip().strip("[]").split(",")):
+        first, _, last = part.partition("-")
+        ids += range(int(first), int(last or first) + 1)
+    return ids
+
+
+def indexed_hosts(name: str, size: int, first: int = 0) -> str:
     """Return the hosts of the pods of an Indexed Job, ``name-0`` or ``name-[0-N]``.
 
-    >>> hosts("flux-sample", 4)
+    >>> indexed_hosts("flux-sample", 4)
     'flux-sample-[0-3]'
     """
     last = first + size - 1
     return f"{name}-{first}" if size == 1 else f"{name}-[{first}-{last}]"
 
 
-def count(hostlist: str) -> int:
+def count_hosts(hostlist: str) -> int:
     """Return how many hosts a hostlist has.
 
     Raises SpecError when the text is not a hostlist.
 
-    >>> count("proto-[0-3],burst-0-[0-1,7]")
+    >>> count_hosts("proto-[0-3],burst-0-[0-1,7]")
     7
     """
     return sum(
@@ -47,34 +69,34 @@ def count(hostlist: str) -> int:
     )
 
 
-def expand(hostlist: str) -> Iterator[str]:
+def expand_hosts(hostlist: str) -> Iterator[str]:
     """Yield the hosts of a hostlist, in its order.
 
     Raises SpecError when the text is not a hostlist, or has too many hosts.
 
-    >>> list(expand("proto-[0-1],vm[08-10]"))
+    >>> list(expand_hosts("proto-[0-1],vm[08-10]"))
     ['proto-0', 'proto-1', 'vm08', 'vm09', 'vm10']
     """
-    if count(hostlist) > WRITTEN_HOSTS:
-        raise SpecError(f"{hostlist} has {count(hostlist)} hosts: at most {WRITTEN_HOSTS} can be named")
+    if count_hosts(hostlist) > WRITTEN_HOSTS:
+        raise SpecError(f"{hostlist} has {count_hosts(hostlist)} hosts: at most {WRITTEN_HOSTS} can be named")
     for part in _parts(hostlist):
         texts = _texts(part)
         for numbers in itertools.product(*(_numbers(ranges) for ranges in _brackets(part))):
             yield "".join(itertools.chain(*zip(texts, numbers, strict=False), texts[-1:]))
 
 
-def split(hostlist: str) -> tuple[str, str]:
+def split_hosts(hostlist: str) -> tuple[str, str]:
     """Return the first host of a hostlist, and the others as a hostlist, "" for none.
 
     Raises SpecError when the text is not a hostlist.
 
-    >>> split("proto-[0-3],vm")
+    >>> split_hosts("proto-[0-3],vm")
     ('proto-0', 'proto-[1-3],vm')
     """
     part, *parts = _parts(hostlist)
     texts, brackets = _texts(part), _brackets(part)
     if len(brackets) != 1:
-        host, *others = expand(part)
+        host, *others = expand_hosts(part)
         return host, ",".join([*others, *parts])
     (first, last, digits), *ranges = brackets[0]
     if last > first:
@@ -82,7 +104,7 @@ def split(hostlist: str) -> tuple[str, str]:
     left = ",".join(f"{one:0{width}}" + (f"-{end:0{width}}" if end > one else "") for one, end, width in ranges)
     others = [f"{texts[0]}{left if left.isdecimal() else f'[{left}]'}{texts[1]}"] if left else []
     rest = ",".join([*others, *parts])
-    assert count(hostlist) == 1 + (count(rest) if rest else 0), f"{hostlist} is not one host and {rest}"
+    assert count_hosts(hostlist) == 1 + (count_hosts(rest) if rest else 0), f"{hostlist} is not one host and {rest}"
     return f"{texts[0]}{first:0{digits}}{texts[1]}", rest
 
 
@@ -113,50 +135,3 @@ def _range(ranges: str, part: str) -> tuple[int, int, int]:
 
 def _numbers(ranges: list[tuple[int, int, int]]) -> list[str]:
     return [f"{number:0{digits}}" for first, last, digits in ranges for number in range(first, last + 1)]
-
-
-def table(cluster: MiniClusterModel) -> list[Hosts]:
-    """Return the hosts in the order of their ranks.
-
-    A root's own hosts come first, all maxSize of them, then those of its groups, then those of the clusters that may
-    join it. A burst has the table of its root, rank for rank.
-    """
-    given: str = cluster.flux["bursting"]["hostlist"]
-    if given and not cluster.root_groups:
-        return [Hosts(given)]
-    of_root = root_hosts(cluster)
-    if given:
-        others = given.removeprefix(hostlist_of(of_root)).removeprefix(",")
-        return [*of_root, *([Hosts(others)] if others else [])]
-    bursts = (Hosts(hosts(c["name"], c["size"]), c.get("cores"), c.get("gpus")) for c in cluster.bursts)
-    return [*of_root, *bursts]
-
-
-def root_hosts(cluster: MiniClusterModel) -> list[Hosts]:
-    """Return the hosts of the root, in the order of their ranks: its own, then those of its groups."""
-    lead = cluster.flux["bursting"]["leadBroker"]
-    name, size = (lead["name"], lead["size"]) if cluster.joins else (cluster.name, cluster.max_size)
-    groups = (
-        Hosts(hosts(f"{name}-{g.name}", g.max_size), group=g, segment_size=g.cluster.segment_size)
-        for g in cluster.root_groups
-    )
-    return [Hosts(hosts(name, size), segment_size=cluster.segment_size), *groups]
-
-
-def hostlist_of(parts: Iterable[Hosts]) -> str:
-    """Return the hostlist of some parts of the table."""
-    return ",".join(part.hostlist for part in parts)
-
-
-def ranked(cluster: MiniClusterModel) -> Iterator[tuple[range, Hosts]]:
-    """Yield the parts of the table with their ranks."""
-    first = 0
-    for part in table(cluster):
-        ranks = range(first, first + count(part.hostlist))
-        yield ranks, part
-        first = ranks.stop
-
-
-def registered(cluster: MiniClusterModel) -> int:
-    """Return how many hosts the table has, with those of bursts."""
-    return sum(len(ranks) for ranks, _ in ranked(cluster))
