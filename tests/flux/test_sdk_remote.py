@@ -217,6 +217,48 @@ def test_the_sdk_program_does_not_run_a_job_twice_for_a_client_that_reconnects(r
     assert remote.end("e")["status"] == 0
 
 
+#: Takes its time for a job named `slow`, and tells of it
+VALIDATOR = """\
+import pathlib, time
+from flux.job.validator import ValidatorPlugin
+
+class Validator(ValidatorPlugin):
+    def validate(self, job):
+        if job.jobspec["attributes"]["system"].get("job", {}).get("name") == "slow":
+            (pathlib.Path(__file__).parent / "looks").touch()
+            time.sleep(3)
+"""
+
+
+def test_a_job_that_flux_validates_when_its_program_is_killed_is_not_submitted_twice(
+    flux_path: Path, tmp_path: Path
+) -> None:
+    flux, plugin = str(flux_path), tmp_path / "validator.py"
+    plugin.write_text(VALIDATOR)
+    (tmp_path / "ingest.toml").write_text(f'[ingest.validator]\nplugins = ["{plugin}"]\n')
+    own = {**os.environ, "MINICLUSTER_HOME": str(tmp_path)}
+    broker = [flux, "start", f"-o-c{tmp_path}", "sh", "-c", 'echo "$FLUX_URI"; exec cat']
+    with subprocess.Popen(broker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=own) as instance:
+        assert instance.stdin
+        assert instance.stdout
+        own["FLUX_URI"] = instance.stdout.readline().strip()
+        slow: dict[str, Any] = {"attributes": {"system.job.name": "slow"}}
+        killed, remote = (Remote([flux, "python", "-c", program.BOOT], own) for _ in range(2))
+        with killed.process:
+            killed.submit("a", "true", **slow)
+            until((tmp_path / "looks").exists)
+            killed.process.kill()
+        remote.submit("a", "true", again=True, **slow)
+        found = remote.end("a")
+        remote.submit("b", "true", **slow)
+        remote.end("b")
+        remote.ask("l", list=True)
+        assert (found["status"], len(remote.reply()["jobs"])) == (0, 2)
+        assert remote.reply() == {"key": "l", "jobs": []}
+        remote.close()
+        instance.stdin.close()
+
+
 def test_a_job_of_an_earlier_queue_runs_again_only_if_it_may(remote: Remote) -> None:
     remote.submit("a", "true", again=True, age=3600)
     assert remote.replies("a", "lost") == {"lost": True}

@@ -53,6 +53,8 @@ class FakeFlux:
     tree: dict[int, list[int]] = field(default_factory=dict)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     newest: int = 0  #: id of the last job
+    #: Jobs that Flux still validates, at each question
+    validates: list[int] = field(default_factory=list)
     inactive: int = 3  #: jobs that have ended
     purged: int = 0  #: jobs whose records are gone
     limit: int | None = None  #: of the records of jobs that have ended
@@ -205,6 +207,13 @@ class FakeFlux:
     def job_manager_stats_get(self, _: Any, nodeid: int | None) -> dict[str, Any]:
         assert nodeid == 0
         return {"active_jobs": len(self.jobs), "inactive_jobs": 3, "max_jobid": self.newest}
+
+    def job_ingest_stats_get(self, *_: Any) -> dict[str, Any]:
+        backlog = self.validates.pop(0) if self.validates else 0
+        return {"pipeline": {"frobnicator": {"backlog": 0}, "validator": {"backlog": backlog}}}
+
+    def kvs_commit(self, payload: Any, _: int | None) -> None:
+        assert (payload["namespace"], payload["ops"]) == ("primary", [])
 
     def job_list_job_stats(self, *_: Any) -> dict[str, Any]:
         waiting = [job for job in self.jobs if job["state"] == "sched"]

@@ -5,7 +5,7 @@ from functools import partial
 from random import Random
 
 from tools.simulator.clock import EPOCH_SECONDS
-from tools.simulator.jobs import Load
+from tools.simulator.jobs import Job, Load
 from tools.simulator.setting import GROUP, Setting
 from tools.simulator.world import World
 
@@ -102,6 +102,7 @@ def happen_to_client(world: World, random: Random) -> None:
         (50, lambda: world.client.submit(own)),
         (15, lambda: world.client.cut(random)),
         (10, lambda: cut_at_submission(world, random)),
+        (10, lambda: cut_at_end(world, random)),
         (6, lambda: world.kubernetes.kill(random.choice([0, 0, 1]))),
         (2, lambda: world.evict(0)),
         (2, lambda: setattr(world.kubernetes, "down_until", world.loop.now + random.uniform(1.0, 60.0))),
@@ -115,6 +116,22 @@ def cut_at_submission(world: World, random: Random) -> None:
         world.client.submit({})
     end = partial(world.client.cut, random) if random.random() < 0.6 else partial(world.kubernetes.kill, 0)
     world.loop.at(random.uniform(0.0, 0.3), end)
+    if random.random() < 0.3:
+        world.loop.at(random.uniform(1.0, 4.0), partial(world.client.cut, random))
+
+
+def cut_at_end(world: World, random: Random) -> None:
+    """Cut the connection so that it is there again at about the end of a job."""
+    running = [job for job in world.flux.active.values() if job.state == "run"]
+    if running:
+        left = time_left(world, random.choice(running))
+        world.loop.at(left - random.uniform(1.0, 3.0), partial(world.client.cut, random))
+
+
+def time_left(world: World, job: Job) -> float:
+    """Return how long a job still runs."""
+    began: float = job.fields["t_run"]
+    return began + job.work - EPOCH_SECONDS - world.loop.now
 
 
 def choose(kinds: Sequence[tuple[int, Callable[[], object]]], random: Random) -> None:
@@ -144,7 +161,7 @@ def stop_at_end(world: World, random: Random) -> None:
     running = [job for job in world.flux.active.values() if job.state == "run"]
     if running:
         job = random.choice(running)
-        left = job.fields["t_run"] + job.work - EPOCH_SECONDS - world.loop.now
+        left = time_left(world, job)
         world.loop.at(left - random.choice([0.0, 20.0]) - random.uniform(0.0, 2.0), partial(world.delete, job.ranks[0]))
 
 

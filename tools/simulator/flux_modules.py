@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tools.simulator.handle import Handle, resource_set
+from tools.simulator.handle import ANSWER_POLL_SECONDS, Handle, resource_set
 from tools.simulator.instance import Instance
 from tools.simulator.jobs import FILTERS, JobID, wanted
 
@@ -73,6 +73,16 @@ def _list_now(handle: Handle, number: int, _: list[str]) -> SimpleNamespace:
     return SimpleNamespace(get_job=lambda: its.list_now(its.jobs[number]))
 
 
+def _submit(handle: Handle, text: str, urgency: int) -> int:
+    numbers: list[int] = []
+    its = handle.check()
+    handle.ask(lambda: its.ingest(lambda: its.submit(json.loads(text), urgency, 0.0), numbers.append))
+    while not numbers:
+        its.loop.sleep(ANSWER_POLL_SECONDS)
+        handle.check()
+    return numbers[0]
+
+
 def _kvs_get(handle: Handle, key: str) -> Any:
     if key not in handle.check().kvs:
         raise FileNotFoundError(errno.ENOENT, "No such file or directory")
@@ -125,7 +135,7 @@ def modules(instance: Instance) -> dict[str, Any]:
         job_kvs_lookup=_lookup,
         JobKVSLookup=_lookups,
         JobspecV1=Spec,
-        submit=lambda handle, text, urgency: handle.ask(lambda: handle.check().submit(json.loads(text), urgency, 0.0)),
+        submit=_submit,
         cancel=lambda handle, number, note: handle.ask(lambda: handle.check().cancel(int(number), note)),
         kill=lambda handle, number, signum: handle.ask(lambda: handle.check().kill(int(number), signum)),
         list=job_list,

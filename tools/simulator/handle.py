@@ -59,7 +59,7 @@ class Handle:
         start = EPOCH_SECONDS + self.check().starttime
         return {"rank": str(self.rank), "broker.pid": str(1000 + self.rank), "broker.starttime": f"{start:.2f}"}[name]
 
-    def rpc(self, topic: str, payload: Any = None, **_: int) -> SimpleNamespace:
+    def rpc(self, topic: str, payload: Any = None, *_: int, **__: int) -> SimpleNamespace:
         """Ask a service."""
         if topic == "resource.drain":
             self.instance.drains()
@@ -124,6 +124,13 @@ class Handle:
             "active_jobs": len(its.active),
             "max_jobid": its.newest,
         }
+
+    def job_ingest_stats_get(self, its: Instance, _: Any) -> dict[str, Any]:
+        """Answer with the jobs that it looks at."""
+        return {"pipeline": {"validator": {"backlog": its.backlog}}}
+
+    def kvs_commit(self, _its: Instance, _: Any) -> None:
+        """Answer when what was written before is."""
 
     def job_manager_queue_start(self, its: Instance, payload: Any) -> None:
         """Stop the queue until the next lead."""

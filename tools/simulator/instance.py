@@ -2,6 +2,7 @@
 
 import errno
 import signal
+from collections.abc import Callable
 from functools import partial
 
 from tools.simulator.broker import Broker
@@ -9,6 +10,9 @@ from tools.simulator.clock import EPOCH_SECONDS
 from tools.simulator.jobs import FILTERS, exception
 from tools.simulator.queue import TERM_SECONDS, JobQueue
 
+#: How long Flux looks at a job before it takes it, and when that takes long; and how long it takes it
+VALIDATE_SECONDS, VALIDATE_LATE_SECONDS, VALIDATE_LATE_PART = (0.001, 0.05), (0.05, 3.0), 0.05
+INGEST_SECONDS = (0.01, 0.05)
 #: How a job ends that ran when its lead was killed
 FORMER_LEAD_NOTE = "failed to create guest ns"
 
@@ -23,7 +27,7 @@ class Instance(JobQueue):
         self.brokers[rank] = Broker(self.loop.now)
         if rank == 0:
             self.generation += 1
-            self.starttime, self.is_stopped, self.service = self.loop.now, False, None
+            self.starttime, self.is_stopped, self.service, self.backlog = self.loop.now, False, None, 0
             self.online.clear()
             for job in [job for job in self.active.values() if job.state in FILTERS["running"]]:
                 self.end_by(job, "exec", FORMER_LEAD_NOTE)
@@ -45,7 +49,8 @@ class Instance(JobQueue):
 
     def lose(self, rank: int, silent: bool = False) -> None:
         """Let a broker end; ``silent``: its node is gone, so nobody tells its parent."""
-        if self.brokers.pop(rank, None) is None:
+        lost = self.brokers.pop(rank, None)
+        if lost is None:
             return
         if rank == 0:
             self.brokers.clear()
@@ -63,11 +68,24 @@ class Instance(JobQueue):
                     self.end_by(job, "exec", f"node failure on mc-{rank}")
 
         def forget() -> None:
-            self.online.discard(rank)
-            self.tell("nodes")
+            if lost.is_online:
+                self.online.discard(rank)
+                self.tell("nodes")
 
         for delay, event in ((first, fail), (first + self.random.uniform(0.0, 1.0), forget)):
             self.loop.at(delay, partial(self.if_lives, generation, event))
+
+    def ingest(self, submit: Callable[[], int], tell: Callable[[int], None]) -> None:
+        """Look at a job before it is submitted, as long as this lead lives, whoever waits for it; tell its id."""
+        self.backlog += 1
+        generation, is_late = self.generation, self.random.random() < VALIDATE_LATE_PART
+
+        def validated() -> None:
+            self.backlog -= 1
+            self.later(*INGEST_SECONDS, partial(self.if_lives, generation, lambda: tell(submit())))
+
+        seconds = VALIDATE_LATE_SECONDS if is_late else VALIDATE_SECONDS
+        self.later(*seconds, partial(self.if_lives, generation, validated))
 
     def cancel(self, number: int, note: str) -> None:
         """Cancel a job: one that runs gets SIGTERM, and may take its time. Raises OSError for one that has ended."""

@@ -8,55 +8,17 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from tools.simulator.answer import Answer, Submission
 from tools.simulator.clock import EPOCH_SECONDS, FOREVER_SECONDS, Process, threading_module
 from tools.simulator.flux_modules import modules
 from tools.simulator.handle import Handle
-from tools.simulator.jobs import JobID
 from tools.simulator.lead import LeadPrograms
 from tools.simulator.shipped import Machine
 
+#: How long an answer is on its way
+ANSWER_SECONDS = (0.001, 0.05)
 #: Seconds by which the events of a job are stored later than they are told
 STORED_SECONDS = 0.1
-
-
-class Answer:
-    """The answer to an asynchronous request."""
-
-    def __init__(self, handle: "Reactor", question: Callable[[], Any]) -> None:
-        self.handle, self.question, self.is_streaming = handle, question, False
-        self.value: Any = None
-        self.error: OSError | None = None
-
-    def then(self, callback: Callable[..., None], *words: Any) -> "Answer":
-        """Call a function when the answer has come."""
-        if self.is_streaming:
-            self.handle.listen(lambda value: self._tell(value, callback, words))
-        else:
-            self.handle.soon(lambda: self._ask(callback, words))
-        return self
-
-    def _ask(self, callback: Callable[..., None], words: tuple[Any, ...]) -> None:
-        try:
-            self.value = self.question()
-        except OSError as error:
-            self.error = error
-        self.handle.soon(lambda: self.handle.post(lambda: callback(self, *words)))
-
-    def _tell(self, value: Any, callback: Callable[..., None], words: tuple[Any, ...]) -> None:
-        told = SimpleNamespace(get=lambda: value, reset=lambda: None)
-        self.handle.soon(lambda: self.handle.post(lambda: callback(told, *words)))
-
-    def get(self) -> Any:
-        """Return the answer. Raises OSError."""
-        if self.error:
-            raise self.error
-        return self.value if self.value is not None else self.handle.ask(self.question)
-
-    get_id = get_event = get
-
-    def get_flux(self) -> "Reactor":
-        """Return the connection."""
-        return self.handle
 
 
 class Watcher:
@@ -82,7 +44,11 @@ class Reactor(Handle):
     def soon(self, event: Callable[[], None]) -> None:
         """Let something happen in the broker, soon, if it lives on."""
         its = self.instance
-        its.later(0.001, 0.05, partial(its.if_lives, self.generation, event))
+        its.loop.at(self.random_delay(), partial(its.if_lives, self.generation, event))
+
+    def random_delay(self) -> float:
+        """Return how long an answer is on its way."""
+        return self.instance.random.uniform(*ANSWER_SECONDS)
 
     def post(self, callback: Callable[[], None]) -> None:
         """Let the program do something."""
@@ -190,7 +156,7 @@ class Remote:
         handle, flux = type("Flux", (Reactor,), {"remote": self}), modules(self.flux)
         job = SimpleNamespace(**vars(flux["flux.job"]))
         job.event_watch_async = lambda of, *_, **__: Answer(of, lambda: None)
-        job.submit_async = lambda of, spec: Answer(of, lambda: JobID(of.check().submit(spec.jobspec, 16, 5.0)))
+        job.submit_async = lambda of, spec: Submission(of, spec.jobspec)
         job.cancel_async = lambda of, number, note: Answer(of, lambda: of.check().cancel(int(number), note) or {})
         top = SimpleNamespace(**{**vars(flux["flux"]), "job": job, "Flux": lambda: handle(self.flux, 0)})
         pipe = SimpleNamespace(fileno=lambda: 1)

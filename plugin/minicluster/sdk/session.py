@@ -39,7 +39,7 @@ class Session:
     """A thread that talks to the lead while there are open requests."""
 
     def __init__(self, connect: Callable[[threading.Event], Channel]) -> None:
-        """Make it; ``connect`` waits for a lead and starts `flux python -c BOOT` there, or raises MiniClusterError."""
+        """Make it; ``connect`` starts `flux python -c BOOT` on the lead, or raises MiniClusterError."""
         self._connect = connect
         self._begin_anew()
         signals.keep_after_fork(self)
@@ -138,8 +138,7 @@ class Session:
 
     def _take_open(self) -> list[LeadRequest]:
         with self._changed:
-            requests = self.open_requests()
-            self._open.clear()
+            requests, self._open = self.open_requests(), {}
             self._outbox.clear()
         return requests
 
@@ -158,7 +157,7 @@ class Session:
     def _talk(self) -> None:
         """Connect whenever there are open requests."""
         outage = Outage()
-        while self._wait_for_work():
+        while self._wait_for_work(outage):
             try:
                 with contextlib.closing(self._connect(self._stop)) as channel:
                     conversation = self._begin(channel)
@@ -180,9 +179,8 @@ class Session:
                 self._is_connected = False
 
     def _may_pass(self, error: MiniClusterError) -> bool:
-        """Return whether the lead may be there a little later. Jobs run on while the user's credentials are renewed."""
         if isinstance(error, AccessError) and isinstance(error.cause, RefusedError):
-            error = error.cause
+            error = error.cause  # jobs run on while the user's credentials are renewed
         if isinstance(error, KubernetesError):
             return self._was_connected or not error.is_forbidden
         return isinstance(error, BrokenError)
@@ -194,8 +192,10 @@ class Session:
             self._has_told = True
             LOG.warning("%s: jobs go on, and the lead is asked again for %g s", error, OUTAGE_SECONDS)
 
-    def _wait_for_work(self) -> bool:
+    def _wait_for_work(self, outage: Outage) -> bool:
         with self._changed:
+            if not self._open:
+                outage.end()  # nobody bears it
             self._changed.wait_for(lambda: self._open or self._stop.is_set())
         return not self._stop.is_set()
 

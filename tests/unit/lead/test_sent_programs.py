@@ -19,7 +19,7 @@ from minicluster.pod import without_comments
             ],
         ),
         ("distribute", []),
-        ("ending", ["saved", "offers", "state", "requeue"]),
+        ("ending", ["saved", "offers", "state", "begun", "requeue"]),
         (
             "explain",
             [
@@ -62,7 +62,7 @@ from minicluster.pod import without_comments
                 "instance",
             ],
         ),
-        ("settle", ["saved", "offers", "state", "requeue", "again"]),
+        ("settle", ["saved", "offers", "state", "begun", "requeue", "again"]),
         ("waiting", ["unmet"]),
         ("would_fit", ["ingest", "need", "offers", "saved", "start_times", "state", "unmet", "waiting"]),
     ],

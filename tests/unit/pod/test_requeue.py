@@ -58,6 +58,20 @@ def leave(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ca
     return run
 
 
+def test_copies_are_looked_for_when_flux_has_taken_all_that_it_was_given(
+    flux: FakeFlux, requeue: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a copy that an earlier run of the undrainer has asked for; each other look finds it with its validator
+    flux.validates = [1, 0] * 4 + [1]
+
+    def sleep(_: float) -> None:
+        if not flux.validates:
+            flux.run(7, "1", jobspec=jobspec({"continues": "f3"}))
+
+    monkeypatch.setattr("time.sleep", sleep)
+    assert requeue.continuations(flux, 0.0) == {"f3"}
+
+
 # Which jobs --------------------------------------------------------------------------------------------------
 
 INTERACTIVE = {"shell": {"options": {"pty": {"interactive": 1}}}}

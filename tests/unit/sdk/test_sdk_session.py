@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import threading
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from minicluster.cluster.states import MEMORY
@@ -368,6 +370,25 @@ def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, mo
     client.leads.come(AwayError("no server"))
     lead.break_off(1, b"usage\nflux: no broker\n")
     assert str(future.exception(10)) in ("the lead's program ended: usage flux: no broker", "no server")
+
+
+def test_the_time_without_open_jobs_is_no_outage(client, monkeypatch):
+    lead = client.leads.come()
+    future = client.submit("true")
+    key = lead.begin().next()["key"]
+    lead.say(key=key, id="f1")
+    lead.end(key)
+    future.result(10)
+    lead.break_off()
+    assert lead.is_closed.wait(10)
+    until(lambda: client.session.problem and not client.session._is_connected)
+    # an hour later
+    now = time.monotonic() + 3600
+    monkeypatch.setattr("minicluster.kube.outage.time", SimpleNamespace(monotonic=lambda: now, time=time.time))
+    client.leads.come(AwayError("there is no lead"))
+    lead = client.leads.come()
+    client.submit("true")
+    assert lead.begin().next()["submit"]
 
 
 def test_a_bug_in_the_sdk_ends_the_open_futures(client, caplog):

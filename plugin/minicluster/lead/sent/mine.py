@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import flux
-from begun import is_younger
+from begun import catch_up, is_younger
 from copies import copies_after
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
 from history import History, folder
@@ -121,6 +121,7 @@ def main(key: str, age: str, action: str, name: str = "") -> dict[str, Any]:
     states = ["pending", "running"]
     if action in ("find", "taken"):
         end_command(key)
+        catch_up(handle)
         states.append("inactive")
     listed = named(handle, name, float(age)) if name else find(handle, key, float(age) + CLIENT_CLOCK_SECONDS, states)
     if action == "taken":

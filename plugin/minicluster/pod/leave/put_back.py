@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Iterable, Mapping
 
 import flux
+from begun import catch_up
 from flux.job import JobID
 from requeue import SERVICE, TOPIC, continuations, resubmit, waiting_copies
 from state import jobs
@@ -93,6 +94,8 @@ def serve(all_copies: Copies) -> None:
         handle.respond(request, made)
 
     handle.service_register(SERVICE).get()
+    # copies that an earlier run of this program has asked for
+    catch_up(own)
     kind = flux.constants.FLUX_MSGTYPE_REQUEST
     with handle.msg_watcher_create(answer, kind, TOPIC), handle.msg_watcher_create(bring, kind, UPLOAD_TOPIC):
         handle.reactor_run()

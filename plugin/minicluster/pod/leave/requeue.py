@@ -13,9 +13,9 @@ import errno
 import json
 import signal
 import time
-from contextlib import suppress
 from typing import Any, Iterable, Iterator, Mapping
 
+from begun import catch_up
 from flux.job import JobID, job_kvs_lookup, submit
 from flux.job.list import job_list_id
 from flux.util import parse_fsd
@@ -143,10 +143,7 @@ def waiting_copies(handle: Any) -> Iterator[tuple[str, int]]:
 
 def continuations(handle: Any, since: float) -> set[str]:
     """Return the names of the jobs that have a copy which has not ended before a time. Raises OSError."""
-    # job-list may lag behind: once it knows the newest job, it knows those before
-    newest = handle.rpc("job-manager.stats-get", {}, nodeid=0).get()["max_jobid"]
-    with suppress(FileNotFoundError):  # there is none, or Flux has forgotten it
-        job_list_id(handle, newest, ["state"]).get_job()
+    catch_up(handle)
     listed = [job["id"] for states in ("active", "inactive") for job in jobs(handle, states, [], since)]
     originals = (own_attributes(lookup(handle, job)).get("continues") for job in listed)
     return {name for name in originals if name}

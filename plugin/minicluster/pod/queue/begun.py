@@ -1,6 +1,6 @@
 """How old the lead's queue is, and whether all of it is listed. A new lead without its predecessor's state begins one.
 
-A module of remote.py and mine.py: runs with the view's Python, 3.8 or later.
+Programs of newer clients bring it along. Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -15,10 +15,25 @@ from flux.job.list import job_list_id
 
 #: Flux's log of its starts, which is kept with the queue (flux-startlog(1))
 STARTS_KEY = "admin.eventlog"
+#: Looks at job-ingest that must find nothing in its hands, and seconds between two. A job that it has goes through five
+#: hands: frobnicator, validator, a batch of 0.01 s, the KVS, the job manager
+INGEST_TIMES, INGEST_SECONDS = 5, 0.05
 
 
 def catch_up(handle: Any) -> None:
-    """Wait until job-list, which may lag behind, knows the newest job: then it knows those before. Raises OSError."""
+    """Wait until each job that Flux was given before is listed, also those of killed programs. Raises OSError.
+
+    Flux goes on with a submission whose program is gone, and validates it for as long as that takes.
+    """
+    looks = 0
+    while looks < INGEST_TIMES:
+        with suppress(OSError):  # a full volume
+            # its answer comes after those to earlier commits
+            handle.rpc("kvs.commit", {"namespace": "primary", "flags": 0, "ops": []}, 0).get()
+        crews = handle.rpc("job-ingest.stats-get", {}, 0).get()["pipeline"].values()
+        looks += not any(crew["backlog"] for crew in crews)
+        time.sleep(INGEST_SECONDS)
+    # job-list may lag behind: once it knows the newest job, it knows those before
     newest = handle.rpc("job-manager.stats-get", {}, 0).get()["max_jobid"]
     with suppress(FileNotFoundError):  # there is none, or Flux has forgotten it
         job_list_id(handle, newest, ["state"]).get_job()
