@@ -1,4 +1,4 @@
-"""Gangs on few slots: as plain Jobs, as Jobs in a queue of Kueue, and as jobs of one MiniCluster.
+"""Gangs on few slots: as Jobs, alone, with Coscheduling or in a queue of Kueue, and as jobs of one MiniCluster.
 
     python -m benchmarks.gangs FILE.json [--gangs 50] [--slots 8] [--work 3] [--seed 1] [--where TEXT]
 
@@ -6,7 +6,7 @@ A gang is 2 to 6 pods, or nodes, that work for some seconds once all of them run
 pods meet in a folder of the one Kubernetes node, which has so many slots as an extended resource. The seconds of a gang
 are from the first submission, or from `helm install` of the MiniCluster, to its end. The way is stuck if no gang ends
 for a minute while others wait. Needs the cluster of MINICLUSTER_TEST_KUBECONFIG, as its administrator, and the programs
-that `make tools` builds.
+that `make tools` builds; for Coscheduling also that of benchmarks/coscheduling.py.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.clusters import FLUX, MeasuredCluster
+from benchmarks.coscheduling import PROGRAM, coscheduler, join, pod_group
 from benchmarks.results import Row, save
 from tools import testbed
 from tools.clients import KubernetesCluster, output, run_program
@@ -34,7 +35,12 @@ SIZES = range(2, 7)
 #: $1: a folder of the gang; $2: its pods; $3: seconds of work
 MEET = 'mkdir -p "$1"; : > "$1/$HOSTNAME"; until [ "$(ls "$1" | wc -l)" -ge "$2" ]; do sleep 0.1; done; sleep "$3"'
 #: The ways, as the page names them
-WAYS = {"jobs": "Kubernetes Jobs", "kueue": "Kubernetes Jobs in a queue of Kueue", "flux": "one MiniCluster"}
+WAYS = {
+    "jobs": "Kubernetes Jobs",
+    "coscheduling": "Kubernetes Jobs, Coscheduling",
+    "kueue": "Kubernetes Jobs in a queue of Kueue",
+    "flux": "one MiniCluster",
+}
 
 
 class RealCluster(KubernetesCluster):
@@ -103,14 +109,19 @@ def ends(begin: float, count: int, ended: Callable[[], Sequence[float]]) -> list
     return sorted(at - begin for at in known)
 
 
-def by_jobs(cluster: KubernetesCluster, gangs: Gangs, *, queued: bool) -> list[float]:
+def by_jobs(cluster: KubernetesCluster, gangs: Gangs, way: str) -> list[float]:
     """Run the gangs as Jobs."""
+    queued = way == "kueue"
     labels = [f"{LABEL}=true"] if queued else []
     with testbed.new_namespace(*labels, world=PLAIN) as namespace, tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         if queued:
             cluster.create(*queue_of(namespace, gangs.slots))
         made = [job(f"g{n}", size, gangs.work, folder, queued=queued) for n, size in enumerate(gangs.sizes)]
+        if way == "coscheduling":
+            for each in made:
+                join(each)
+            made = [pod_group(f"g{n}", size) for n, size in enumerate(gangs.sizes)] + made
         for each in made:
             each["metadata"]["namespace"] = namespace
 
@@ -209,9 +220,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cluster = RealCluster(Path(folder))
         with slots_of(cluster, options.slots):
-            note("jobs", by_jobs(cluster, gangs, queued=False))
+            note("jobs", by_jobs(cluster, gangs, "jobs"))
+            if PROGRAM.exists():
+                with coscheduler(cluster, cluster.work_dir):
+                    note("coscheduling", by_jobs(cluster, gangs, "coscheduling"))
             with kueue(cluster, cluster.work_dir):
-                note("kueue", by_jobs(cluster, gangs, queued=True))
+                note("kueue", by_jobs(cluster, gangs, "kueue"))
             note("flux", by_flux(gangs))
 
 

@@ -137,6 +137,17 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     ),
     "small_jobs": columns(nodes="nodes", way="way", jobs="jobs", seconds="seconds", jobs_a_second="jobs_per_second"),
     "gangs": columns(way="way", gangs="gangs", ended="done", s="last_seconds", times_the_work="times_least"),
+    "audited": columns(
+        way="way",
+        gangs="gangs",
+        runs="rounds",
+        s_until_all_are_created="created_seconds",
+        s_until_all_are_bound="bound_seconds",
+        ms_from_a_gang_to_its_last_binding="wait_seconds * 1000",
+        ms_between_its_bindings="apart_seconds * 1000",
+        changes_a_gang="requests",
+        CPU_s_a_gang="cpu_seconds",
+    ),
     "pending": columns(
         way="way",
         jobs="jobs",

@@ -7,6 +7,7 @@ to the page. Units are in the names of the keys: seconds, bytes, ``_mib`` for Mi
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,11 @@ def save(path: Path, where: str, rows: list[Row]) -> None:
     """Write a set of figures with today's date, one row a line."""
     date = datetime.now(UTC).date().isoformat()
     path.write_text(rendered(__file__, "results.json.j2", date=date, where=where, rows=rows), encoding="utf-8")
+
+
+def with_load(where: str, before: float) -> str:
+    """Return a description of the machine with its load before the measurement and now."""
+    return f"{where}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after"
 
 
 def digest(names: Iterable[str], folder: Path = FOLDER) -> str:
