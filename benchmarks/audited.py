@@ -37,11 +37,11 @@ from tools import kueue_beside
 from tools.clients import BIN, CHART, Helm, run_program, until
 from tools.embedded import EXIT_CODE, EmbeddedCluster
 
-SIZE = 3
+PODS = 3
 NODES = 16
 ALL_SECONDS = 600.0
-#: Objects that one `kubectl create` gets
-BATCH = 100
+#: Of one `kubectl create`
+AT_ONCE_REQUESTS = 100
 #: The ways, as the page names them
 WAYS = {
     "jobs": "Kubernetes Jobs",
@@ -143,7 +143,7 @@ def read(events: Iterator[dict[str, Any]], since: float) -> Audit:
 def rendered_objects() -> str:
     """Return the chart's objects of a MiniCluster named NAME, as JSON."""
     values = {
-        "size": SIZE,
+        "size": PODS,
         "containers": [{**CONTAINER, "command": "true"}],
         "pod": {"annotations": {EXIT_CODE: "0"}},
     }
@@ -160,10 +160,10 @@ def objects(way: str, name: str) -> list[dict[str, Any]]:
     if way == "miniclusters":
         made: list[dict[str, Any]] = json.loads(rendered_objects().replace("gang-name", name))
     else:
-        made = [job(name, way, CONTAINER, SIZE)]
+        made = [job(name, way, CONTAINER, PODS)]
     if way == "coscheduling":
         join(made[0])
-        made.insert(0, pod_group(name, SIZE))
+        made.insert(0, pod_group(name, PODS))
     for each in made:
         each["metadata"]["namespace"] = NAMESPACE
     return made
@@ -187,13 +187,13 @@ def measure(way: str, gangs: int) -> Row:
     made = [each for number in range(gangs) for each in objects(way, f"gang-{number}")]
     with control_plane(way) as (cluster, processes):
         before, since = {name: cpu(pid) for name, pid in processes.items()}, time.time()
-        for first in range(0, len(made), BATCH):
-            cluster.create(*made[first : first + BATCH])
+        for first in range(0, len(made), AT_ONCE_REQUESTS):
+            cluster.create(*made[first : first + AT_ONCE_REQUESTS])
         done = ("get", "jobs", "-n", NAMESPACE, "-o", "jsonpath={.items[*].status.completionTime}")
         until(lambda: len(cluster.kubectl(*done).split()) == gangs, ALL_SECONDS, f"{gangs} gangs", pause=1)
         used = sum(cpu(pid) - before[name] for name, pid in processes.items() if name != "kwok")
         audit = read(cluster.events(), since)
-    if len(audit.ended) != gangs or {*map(len, audit.bound.values())} != {SIZE}:
+    if len(audit.ended) != gangs or {*map(len, audit.bound.values())} != {PODS}:
         raise RuntimeError(f"the audit log has {len(audit.ended)} ends of {gangs} Jobs, or too few bindings")
     return {**audit.row(), "cpu_seconds": used / gangs}
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from minicluster.console.templates import rendered
-
 from benchmarks import results
 from benchmarks.results import Row
+from benchmarks.table import Cells, columns, number, table
 
 PAGE = Path(__file__).resolve().with_name("README.md")
 IMAGES = PAGE.with_name("images")
@@ -30,29 +29,6 @@ WAYS = {
     "helm": "`helm install`, `image`",
     "operator": "flux-operator",
 }
-Cells = Sequence[object]
-
-
-def number(value: object) -> str:
-    """Return a cell: three digits of a number, a dash for None.
-
-    >>> [number(value) for value in (1234.5, 38.94, 2.0, 0.0512, 7, None, "kary")]
-    ['1,234', '38.9', '2.00', '0.05', '7', '-', 'kary']
-    """
-    match value:
-        case None:
-            return "-"
-        case float():
-            digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
-            return f"{value:,.{digits}f}"
-        case int():
-            return f"{value:,}"
-    return str(value)
-
-
-def table(head: Sequence[str], rows: Sequence[Cells]) -> str:
-    """Return a table in Markdown."""
-    return rendered(__file__, "table.md.j2", head=head, rows=[[number(cell) for cell in row] for row in rows])
 
 
 def start(rows: Sequence[Row]) -> str:
@@ -65,29 +41,6 @@ def start(rows: Sequence[Row]) -> str:
         cells = [f"{number(s)} ({s / base:.2f})" if (s := seconds.get(way)) else None for way in WAYS]
         lines.append([*group, *cells])
     return table(["pods", "view, MB", "runs", *WAYS.values()], lines)
-
-
-def columns(**keys: str) -> Callable[[Sequence[Row]], str]:
-    """Return a function that makes a table with these headers; `cell` says what a key may be."""
-
-    def make(rows: Sequence[Row]) -> str:
-        heads = [head.replace("_", " ") for head in keys]
-        return table(heads, [[cell(row, key) for key in keys.values()] for row in rows])
-
-    return make
-
-
-def cell(row: Row, key: str) -> object:
-    """Return a value of a row, its quotient by another of the row, or its product with a number.
-
-    >>> [cell({"a": 3, "b": 2}, key) for key in ("a", "a / b", "a * 10")]
-    [3, 1.5, 30.0]
-    """
-    if " / " in key:
-        one, _, other = key.partition(" / ")
-        return row[one] / row[other]
-    one, _, times = key.partition(" * ")
-    return row[one] * float(times) if times else row[one]
 
 
 LOSSES = columns(
@@ -165,6 +118,24 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         MiB_of_the_lead="lead_mib",
         s_until_the_size_is_1_again="shrunk_seconds",
         s_until_the_pods_are_gone="gone_seconds",
+    ),
+    "node_delays": columns(
+        nodes="nodes",
+        runs="rounds",
+        s_until_the_size_changes="decided_seconds",
+        s_until_the_last_node="came_seconds",
+        s_until_the_job_starts="started_seconds",
+        own_part_s="own_seconds",
+        s_until_the_size_is_1_again="shrunk_seconds",
+        s_until_the_last_node_is_gone="gone_seconds",
+        own_part_then_s="own_gone_seconds",
+    ),
+    "hookup": columns(
+        way="way",
+        what="what",
+        runs="rounds",
+        **{f"s_of_{ranks}_ranks": f"ranks_{ranks}_seconds" for ranks in (2, 4, 8, 16, 32, 64)},
+        ms_a_rank="ms_per_rank",
     ),
     "growth": columns(way="way", median_s="median_seconds", times_bare_pods="times_bare"),
     "render": columns(what="what", seconds="seconds"),

@@ -27,7 +27,7 @@ from minicluster.picture import page as picture
 from minicluster.render.load import load
 from support import ROOT
 
-from benchmarks import brokers, clusters, page, results, start
+from benchmarks import brokers, clusters, results, start, table
 from tools import codemap, screen
 
 SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
@@ -93,7 +93,7 @@ def is_table(table: str, *rows: list[str]) -> None:
 
 
 def of_page(text: str) -> None:
-    is_table(page.table(["a", text], [[text, "b"], ["c", text]]), ["a", text], [text, "b"], ["c", text])
+    is_table(table.table(["a", text], [[text, "b"], ["c", text]]), ["a", text], [text, "b"], ["c", text])
 
 
 def of_spec(text: str) -> None:

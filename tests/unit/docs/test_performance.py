@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks import brokers, jobs, names, page, results, sizes
+from benchmarks import brokers, jobs, names, page, results, sizes, table
 
 TABLES = set(re.findall(r"<!-- table (\w+) -->", page.PAGE.read_text()))
 
@@ -41,7 +41,7 @@ def test_the_table_of_start_times_has_ratios():
 
 
 def test_a_table_column_can_be_computed_from_others():
-    made = page.columns(the_hosts="hosts", each="bytes / hosts", ten="bytes * 10")([{"hosts": 4, "bytes": 1000}])
+    made = table.columns(the_hosts="hosts", each="bytes / hosts", ten="bytes * 10")([{"hosts": 4, "bytes": 1000}])
     assert made == "| the hosts | each | ten |\n|---|---|---|\n| 4 | 250 | 10,000 |\n"
 
 
