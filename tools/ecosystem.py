@@ -2,10 +2,11 @@
 
 python -m tools.ecosystem                 says how many are converted, and why others are refused
 python -m tools.ecosystem --base COMMIT   says which files have another outcome than with that commit
+python -m tools.ecosystem --fetch         gets the files that the index lacks, and says how many can't be had
 python -m tools.ecosystem --list CLONES   writes the list anew, of clones that are named OWNER+NAME, and fills the index
 
 ecosystem.csv says where the files are; no copy of them is here. The variable MINICLUSTER_ECOSYSTEM names an index: a
-folder with the files, each under its sha256.
+folder with the files, each under its sha256. tests/cluster/test_api.py gives what they become to an API server.
 """
 
 import argparse
@@ -17,12 +18,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import urllib3
 from minicluster.convert import convert
 from minicluster.errors import MiniClusterError
 from minicluster.release import helm
@@ -38,6 +41,9 @@ NAMES = ("*.yaml", "*.yml")
 SEED = b"a certificate that is no secret"
 #: A ConfigMap with the programs: they are the same for all, and change more often than objects do
 PROGRAMS = re.compile(r"^kind: ConfigMap\nmetadata:\n  name: \"?\S*-programs", re.MULTILINE)
+#: Where each file is, and how much of one, for how long, and how many at once are read
+SOURCE = "https://raw.githubusercontent.com"
+FILE_BYTES, FILE_SECONDS, FILES_AT_ONCE = 1 << 20, 20, 4
 CONVERTED, REFUSED, BROKEN = "converted", "refused", "broken"
 
 
@@ -76,6 +82,27 @@ def index(environment: Mapping[str, str] = os.environ) -> Path:
     return folder
 
 
+def fetch(files: Iterable[PublicFile], folder: Path, source: str = SOURCE) -> list[str]:
+    """Get the files that the index lacks; return why others can't be had. All are tried once."""
+    lacking = [file for file in files if not (folder / file.sha256).is_file()]
+    with urllib3.PoolManager(maxsize=FILES_AT_ONCE) as pool, ThreadPoolExecutor(FILES_AT_ONCE) as workers:
+        return [why for why in workers.map(lambda file: _get(pool, source, file, folder), lacking) if why]
+
+
+def _get(pool: urllib3.PoolManager, source: str, file: PublicFile, folder: Path) -> str:
+    """Get a file into the index; return why it can't be had, or ""."""
+    where = f"{file.repository}/{file.commit}/{urllib.parse.quote(file.path)}"
+    try:
+        with pool.request("GET", f"{source}/{where}", timeout=FILE_SECONDS, retries=1, preload_content=False) as answer:
+            data = answer.read(FILE_BYTES)
+    except urllib3.exceptions.HTTPError as error:
+        return f"{where}: {type(error).__name__}"
+    if answer.status != 200 or hashlib.sha256(data).hexdigest() != file.sha256:
+        return f"{where}: {'other content' if answer.status == 200 else f'HTTP {answer.status}'}"
+    (folder / file.sha256).write_bytes(data)
+    return ""
+
+
 def outcome(data: bytes) -> Outcome:
     """Convert a file, and render what it becomes by both Helms."""
     try:
@@ -95,14 +122,21 @@ def outcome(data: bytes) -> Outcome:
     return Outcome(CONVERTED, digest=digest.hexdigest())
 
 
-def rendered(program: str, release: str, namespace: str, values: str) -> list[str]:
+def objects_of(data: bytes, program: str, namespace: str, options: Sequence[str]) -> list[str]:
+    """Return the objects that a file becomes, by one Helm; none where it is refused. Raises as `rendered` does."""
+    try:
+        values, _ = convert(data)
+    except MiniClusterError:
+        return []
+    return [text for one in values for text in rendered(program, one.release, namespace, one.text, *options)]
+
+
+def rendered(program: str, release: str, namespace: str, values: str, *options: str) -> list[str]:
     """Return the objects but the programs, each as a text. Raises MiniClusterError, ClusterError."""
-    words = (BIN / program, "template", release, helm.CHART, "--namespace", namespace, "--values", "-")
+    words = (BIN / program, "template", release, helm.CHART, "--namespace", namespace, "--values", "-", *options)
     # Helm 3 complains of a plugin of Helm 4
-    done = run(*words, stdin=values, env={**os.environ, "HELM_PLUGINS": ""})
-    if done.code:
-        raise ClusterError(done.err)
-    stream = postrender.render(done.out.encode(), SEED, allow_random=False).decode()
+    out = output(*words, stdin=values, env={**os.environ, "HELM_PLUGINS": ""})
+    stream = postrender.render(out.encode(), SEED, allow_random=False).decode()
     return [text for text in stream.split("\n---\n") if not PROGRAMS.search(text)]
 
 
@@ -114,11 +148,7 @@ def outcomes(files: Iterable[PublicFile], folder: Path) -> dict[str, Outcome]:
 
 
 def reason(why: str) -> str:
-    """Return a reason without what is a file's own.
-
-    >>> reason("MPIJob a: Worker.containers[0] has 'x': drop it")
-    "Worker.containers[N] has '…'"
-    """
+    """Return a reason without what is a file's own."""
     text = re.sub(r"^(MPIJob|MiniCluster) \S+: ", "", why)
     text = re.sub(r"'[^']*'", "'…'", re.sub(r"\d+", "N", text))
     return re.split(r"[:;,] ", text)[0][:100]
@@ -189,6 +219,7 @@ def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", metavar="COMMIT")
+    parser.add_argument("--fetch", action="store_true")
     parser.add_argument("--list", type=Path, metavar="CLONES")
     parser.add_argument("--json", action="store_true", help="print the outcome of each file")
     args = parser.parse_args()
@@ -197,6 +228,12 @@ def main() -> None:
         write_list(args.list, folder)
         return
     files = listed()
+    if args.fetch:
+        missing = fetch(files, folder)
+        print(*missing, f"{len(files) - len(missing)} of {len(files)} files are in {folder}", sep="\n")
+        if len(missing) > len(files) / 10:
+            raise ClusterError("too many of the files can't be had")
+        return
     head = outcomes(files, folder)
     if args.json:
         print(json.dumps(head))

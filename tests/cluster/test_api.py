@@ -2,9 +2,12 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,8 @@ from quick import QuickCluster
 from simulated import new_namespace
 from support import ROOT, Helm, load_all
 
-from tools import tenant
-from tools.clients import ProcessError
+from tools import ecosystem, tenant
+from tools.clients import ClusterError, ProcessError
 from tools.releases import Release
 
 EXAMPLES = ROOT / "values-examples"
@@ -82,7 +85,10 @@ class Server:
 
     def dry_run(self, stream: str) -> set[str]:
         """Return the kinds of what the post-renderer makes of a stream, all of it accepted. Raises ProcessError."""
-        manifests = load_all(postrender.render(stream.encode(), seed=None, allow_random=True).decode())
+        return self.accept(load_all(postrender.render(stream.encode(), seed=None, allow_random=True).decode()))
+
+    def accept(self, manifests: list[dict[str, Any]]) -> set[str]:
+        """Return the kinds of objects, all of them accepted. Raises ProcessError."""
         # test_gangs.py has the PodGroups
         known = [one for one in manifests if one["kind"] != "PodGroup"]
         for one in known:
@@ -133,6 +139,27 @@ def test_the_api_server_accepts_the_objects_of_an_example_or_case(
                 batches[how].texts(one)
         return  # without a version the chart can't know, and renders what was asked for
     assert {"Job", "ConfigMap"} <= server.dry_run(batches[how].stream(one))
+
+
+@pytest.mark.timeout(3600)
+def test_the_api_server_accepts_what_public_files_become(server: Server, helm: Helm) -> None:
+    try:
+        folder = ecosystem.index()
+    except ClusterError as error:
+        pytest.skip(str(error))
+    known = [file for file in ecosystem.listed() if (folder / file.sha256).is_file()]
+    made = partial(ecosystem.objects_of, program=helm.name, namespace=server.namespace, options=server.helm_options)
+    refused, accepted = {}, Counter[str]()
+    with ProcessPoolExecutor() as workers:
+        streams = workers.map(made, ((folder / one.sha256).read_bytes() for one in known))
+        for file, texts in zip(known, streams, strict=True):
+            try:
+                accepted[file.kind] += bool(texts and server.accept(load_all("\n---\n".join(texts))))
+            except ProcessError as error:
+                refused[f"{file.repository}/{file.path}"] = str(error)
+    print(dict(accepted))
+    assert refused == {}
+    assert accepted
 
 
 @pytest.mark.parametrize(("example", "admitted"), [("apptainer", True), ("singularity", False)])

@@ -2,13 +2,15 @@
 
 import hashlib
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tools import ecosystem
 from tools.clients import ClusterError
-from tools.ecosystem import Outcome, PublicFile, differences, found_in, index, listed, outcome, reason, summary
+from tools.ecosystem import Outcome, PublicFile, differences, fetch, found_in, index, listed, outcome, reason, summary
 
 MINICLUSTER = b"""kind: MiniCluster
 apiVersion: flux-framework.org/v1alpha2
@@ -84,6 +86,39 @@ def test_the_list_is_made_of_clones(tmp_path: Path) -> None:
     [found] = found_in(clone, folder)
     assert found[:2] + found[3:] == ("MiniCluster", "org/repo", "deep/a.yaml", hashlib.sha256(MINICLUSTER).hexdigest())
     assert (folder / found.sha256).read_bytes() == MINICLUSTER
+
+
+class _Raw(BaseHTTPRequestHandler):
+    """Serves one file, at the path that raw.githubusercontent.com has for it."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path.startswith("/org/repo/c0ffee/") else 404)
+        self.end_headers()
+        self.wfile.write(MINICLUSTER if self.path == "/org/repo/c0ffee/a%20b.yaml" else b"other")
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_files_are_fetched_by_commit_and_hash(tmp_path: Path) -> None:
+    known = hashlib.sha256(MINICLUSTER).hexdigest()
+    wanted = [
+        PublicFile("MiniCluster", "org/repo", "c0ffee", "a b.yaml", known),
+        PublicFile("MiniCluster", "org/repo", "c0ffee", "changed.yaml", "1" * 64),
+        PublicFile("MiniCluster", "org/gone", "c0ffee", "a.yaml", "2" * 64),
+    ]
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Raw) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        source = f"http://127.0.0.1:{server.server_port}"
+        assert fetch(wanted, tmp_path, source) == [
+            "org/repo/c0ffee/changed.yaml: other content",
+            "org/gone/c0ffee/a.yaml: HTTP 404",
+        ]
+        server.shutdown()
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(known, MINICLUSTER)]
+    # what is there is not asked for again, and an address without an answer is no traceback
+    [why] = fetch(wanted[:2], tmp_path, source)
+    assert why == "org/repo/c0ffee/changed.yaml: MaxRetryError"
 
 
 def test_without_an_index_it_says_so(tmp_path: Path) -> None:
