@@ -41,9 +41,9 @@ NAMES = ("*.yaml", "*.yml")
 SEED = b"a certificate that is no secret"
 #: A ConfigMap with the programs: they are the same for all, and change more often than objects do
 PROGRAMS = re.compile(r"^kind: ConfigMap\nmetadata:\n  name: \"?\S*-programs", re.MULTILINE)
-#: Where each file is, and how much of one, for how long, and how many at once are read
+#: Where each file is, and how much of one is read, for how long
 SOURCE = "https://raw.githubusercontent.com"
-FILE_BYTES, FILE_SECONDS, FILES_AT_ONCE = 1 << 20, 20, 4
+FILE_BYTES, FILE_SECONDS = 1 << 20, 20
 CONVERTED, REFUSED, BROKEN = "converted", "refused", "broken"
 
 
@@ -85,7 +85,7 @@ def index(environment: Mapping[str, str] = os.environ) -> Path:
 def fetch(files: Iterable[PublicFile], folder: Path, source: str = SOURCE) -> list[str]:
     """Get the files that the index lacks; return why others can't be had. All are tried once."""
     lacking = [file for file in files if not (folder / file.sha256).is_file()]
-    with urllib3.PoolManager(maxsize=FILES_AT_ONCE) as pool, ThreadPoolExecutor(FILES_AT_ONCE) as workers:
+    with urllib3.PoolManager(maxsize=4) as pool, ThreadPoolExecutor(4) as workers:
         return [why for why in workers.map(lambda file: _get(pool, source, file, folder), lacking) if why]
 
 
