@@ -41,6 +41,10 @@ os.environ.setdefault("GOGC", "400")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+#: How far the workers without a cluster step back (nice(2)): those with one wait the most, and end last
+STEPS_BACK = 5
+PRIORITY = pytest.StashKey[int]()
+
 # what a contributor has set for commands is not for tests
 os.environ["XDG_CONFIG_HOME"] = str(ROOT / "build" / "config")
 
@@ -54,6 +58,13 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a worker whose first test needs no cluster step back, once."""
+    if "PYTEST_XDIST_WORKER" in os.environ and PRIORITY not in item.session.stash:
+        item.session.stash[PRIORITY] = os.nice(0 if item.path.parent.name == "cluster" else STEPS_BACK)
 
 
 @pytest.hookimpl(wrapper=True)
