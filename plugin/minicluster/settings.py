@@ -6,6 +6,7 @@ are given to a command, in a file or by --set, count as options of it. Neither r
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,8 +62,8 @@ def file(environment: Mapping[str, str] = os.environ) -> Path:
 def resolve(environment: Mapping[str, str] = os.environ) -> dict[str, ResolvedSetting]:
     """Return all settings by key. Raises SettingError for a file or a variable that can't be read."""
     path = file(environment)
-    written = _written(path)
-    return {key: _resolved(setting, environment, written.get(key), path) for key, setting in SETTINGS.items()}
+    given = written(path)
+    return {key: _resolved(setting, environment, given.get(key), path) for key, setting in SETTINGS.items()}
 
 
 def text(key: str) -> str:
@@ -96,13 +97,14 @@ def _resolved(setting: Setting, environment: Mapping[str, str], written: Any, pa
     return ResolvedSetting(None, DEFAULT) if written is None else ResolvedSetting(written, str(path))
 
 
-def _written(path: Path) -> dict[str, Any]:
-    """Return what the file has. Raises SettingError, which names the wrong line or key."""
+@cache
+def written(path: Path) -> dict[str, Any]:
+    """Return what the file has; it is read once. Raises SettingError, which names the wrong line or key."""
     try:
-        written = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8")
         import tomllib  # noqa: PLC0415 - most people have no file
 
-        given = tomllib.loads(written)
+        given = tomllib.loads(content)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

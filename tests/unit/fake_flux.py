@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from minicluster.flux import expand_hosts
 from minicluster.pod import programs
 from state import parse_idset, to_idset
 
@@ -420,7 +421,7 @@ def modules(flux: FakeFlux | None = None) -> dict[str, ModuleType]:
         },
         "flux.job.list": {"job_list_id": _job_list_id},
         "flux.resource": {"resource_list": _resource_list},
-        "flux.hostlist": {"Hostlist": flux.expand_hosts},
+        "flux.hostlist": {"Hostlist": expand_hosts},
         # there from flux-core 0.72 on
         "flux.resource.journal": {},
     }

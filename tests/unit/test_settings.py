@@ -138,6 +138,7 @@ def test_config_shows_each_setting_and_where_it_comes_from(path: Path, monkeypat
     shown = CliRunner().invoke(config.command, [])
     assert (shown.exit_code, shown.stderr) == (0, f"minicluster: there is no {path}\n")
     path.write_text('namespace = "hpc"', encoding="utf-8")
+    settings.written.cache_clear()
     monkeypatch.setenv("MINICLUSTER_COLORS", "false")
     assert CliRunner().invoke(config.command, []).output == (
         "SETTING          VALUE                          FROM\n"

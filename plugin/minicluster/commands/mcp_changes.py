@@ -3,7 +3,7 @@
 import inspect
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
@@ -30,29 +30,52 @@ NAME_PATTERN, NAME_OR_NONE, ID_PATTERN = (
 )
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of a MiniCluster, as list shows it")]
 JobId = Annotated[str, Field(pattern=ID_PATTERN, description="Id of a job, as jobs shows it")]
-JobNodes = Annotated[int | None, Field(ge=1, description="Whole nodes, with a task each; with tasks: nodes to share")]
-JobTasks = Annotated[int | None, Field(ge=1, description="1 by default, or one for each node")]
-JobCores = Annotated[int | None, Field(ge=1, description="Cores of each task")]
-JobGpus = Annotated[int | None, Field(ge=0, description="GPUs of each task")]
-JobSeconds = Annotated[float | None, Field(gt=0, description="Time limit in seconds")]
-JobQueue = Annotated[str, Field(description="A queue, where they have names")]
-#: The options of `flux submit`
-SUBMIT_FORMS = {"nodes": "-N{}", "tasks": "-n{}", "cores_per_task": "-c{}", "gpus_per_task": "-g{}"}
-SUBMIT_FORMS |= {"time_limit": "-t{:g}s", "queue": "-q{}"}
 #: Seconds in which Flux has to take a job, and a release to go
 SUBMIT_SECONDS, DELETE_SECONDS = 60.0, 600.0
 #: Characters of a command in a question
 QUESTION_CHARACTERS = 400
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def job_options(
-    nodes: int | None, tasks: int | None, cores: int | None, gpus: int | None, seconds: float | None, queue: str
-) -> JobOptions:
+class JobOption(NamedTuple):
+    """An option of a job, as an agent gives it."""
+
+    kind: Any  #: its type, and what it means
+    form: str  #: of `flux submit`
+    unset: Any = None
+
+
+JOB_OPTIONS = {
+    "nodes": JobOption(
+        Annotated[int | None, Field(ge=1, description="Whole nodes, with a task each; with tasks: nodes to share")],
+        "-N{}",
+    ),
+    "tasks": JobOption(Annotated[int | None, Field(ge=1, description="1 by default, or one for each node")], "-n{}"),
+    "cores_per_task": JobOption(Annotated[int | None, Field(ge=1, description="Cores of each task")], "-c{}"),
+    "gpus_per_task": JobOption(Annotated[int | None, Field(ge=0, description="GPUs of each task")], "-g{}"),
+    "time_limit": JobOption(Annotated[float | None, Field(gt=0, description="Time limit in seconds")], "-t{:g}s"),
+    "queue": JobOption(Annotated[str, Field(description="A queue, where they have names")], "-q{}", ""),
+}
+
+
+def with_job_options(tool_method: Method) -> Method:
+    """Give a method JOB_OPTIONS as parameters, which it has as keywords."""
+    parameters = inspect.signature(tool_method).parameters.values()
+    own = [each for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    added = [_keyword(name, each.kind).replace(default=each.unset) for name, each in JOB_OPTIONS.items()]
+    tool_method.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    return tool_method
+
+
+def job_options(given: Mapping[str, Any]) -> JobOptions:
     """Return the options of a job, without those that are not set."""
-    given = {"nodes": nodes, "tasks": tasks, "cores_per_task": cores, "gpus_per_task": gpus, "time_limit": seconds}
-    options: Any = {key: value for key, value in given.items() if value is not None}
-    known: JobOptions = options | ({"attributes": {"system.queue": queue}} if queue else {})
+    options: Any = {key: value for key, value in given.items() if key != "queue" and value is not None}
+    known: JobOptions = options | ({"attributes": {"system.queue": queue}} if (queue := given.get("queue")) else {})
     return known
+
+
+def _keyword(name: str, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
 
 
 class Agreement(BaseModel):
@@ -71,22 +94,18 @@ class Changes:
     def __init__(self, kube: Kubernetes) -> None:
         self.kube = kube
 
+    @with_job_options
     def submit(
         self,
         name: Name,
         command: Annotated[list[str], Field(min_length=1, description="Words of the command; no shell reads them")],
-        nodes: JobNodes = None,
-        tasks: JobTasks = None,
-        cores_per_task: JobCores = None,
-        gpus_per_task: JobGpus = None,
-        time_limit: JobSeconds = None,
-        queue: JobQueue = "",
         *,
         say: Say,
         agree: Agree,
+        **given: Any,
     ) -> dict[str, Any]:
         """Submit a command as a job, and return its id at once."""
-        options = job_options(nodes, tasks, cores_per_task, gpus_per_task, time_limit, queue)
+        options = job_options(given)
         asks = ", ".join(f"{key}={value}" for key, value in options.items())
         say(f"the job runs {cut(shlex.join(command), QUESTION_CHARACTERS)}{f' with {asks}' if asks else ''}")
         agree(f"Submit it to {name}?", "nothing")
@@ -206,15 +225,13 @@ def _command(change: str, words: Mapping[str, Any]) -> str:
             size = "auto" if words["size"] is None else str(words["size"])
             return f"minicluster scale {name} {shlex.quote(f'{group}={size}' if (group := words['group']) else size)}"
         case "submit":
-            options = [form.format(words[key]) for key, form in SUBMIT_FORMS.items() if words[key] not in (None, "")]
+            options = [
+                each.form.format(words[key]) for key, each in JOB_OPTIONS.items() if words[key] not in (None, "")
+            ]
             return f"minicluster flux {name} -- submit {shlex.join([*options, *words['command']])}"
         case "cancel":
             return f"minicluster flux {name} -- cancel {shlex.quote(words['job'])}"
     return f"minicluster delete {name}"
-
-
-def _keyword(name: str, annotation: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
 
 
 def _sign(function: Any, parameters: Iterable[inspect.Parameter]) -> None:

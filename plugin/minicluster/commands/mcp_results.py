@@ -1,6 +1,7 @@
 """What the tools of ``minicluster mcp`` answer: documents of a limited size, whose texts are marked as data."""
 
 import functools
+import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,6 +47,8 @@ def tool(function: Callable[..., Mapping[str, Any]], schema: Schema, annotations
         with told():
             return _answer(function(**given), schema)
 
+    # of the bound method: `wraps` has copied that with self
+    answer.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     made = Tool.from_function(answer, annotations=annotations, structured_output=False)
     made.fn_metadata.output_schema = dict(schema)
     return made

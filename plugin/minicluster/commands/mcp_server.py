@@ -13,15 +13,10 @@ from minicluster.commands.mcp_changes import (
     ID_PATTERN,
     NAME_OR_NONE,
     Changes,
-    JobCores,
-    JobGpus,
     JobId,
-    JobNodes,
-    JobQueue,
-    JobSeconds,
-    JobTasks,
     Name,
     job_options,
+    with_job_options,
 )
 from minicluster.commands.mcp_results import (
     DATA_NOTE,
@@ -79,19 +74,10 @@ class Looks:
         told = why.of_job(self.kube, name, job) if job else why.of_cluster(self.kube, name)
         return {"reasons": [{"text": streams.pasteable(text), "command": _pasteable(way)} for text, way in told]}
 
-    def would_fit(
-        self,
-        name: Name,
-        nodes: JobNodes = None,
-        tasks: JobTasks = None,
-        cores_per_task: JobCores = None,
-        gpus_per_task: JobGpus = None,
-        time_limit: JobSeconds = None,
-        queue: JobQueue = "",
-    ) -> dict[str, Any]:
+    @with_job_options
+    def would_fit(self, name: Name, **given: Any) -> dict[str, Any]:
         """Say whether a job would run now, when, what it would wait for, or why it never can. Submits nothing."""
-        options = job_options(nodes, tasks, cores_per_task, gpus_per_task, time_limit, queue)
-        return asdict(MiniCluster(self.kube, name, is_own=False).would_fit(**options))
+        return asdict(MiniCluster(self.kube, name, is_own=False).would_fit(**job_options(given)))
 
     def jobs(self, name: Name, count: Ended = LAST_JOBS) -> dict[str, Any]:
         """List the active jobs, and the last of those that have ended; the newest first."""

@@ -52,20 +52,8 @@ class Tasks(click.IntRange):
         return int(super().convert(value, param, ctx))
 
 
-#: Options of a MiniCluster of its own
-OF_OWN = {
-    "image": "--image",
-    "cpu": "--cpu",
-    "memory": "--memory",
-    "gpus": "--gpus",
-    "files": "--values",
-    "sets": "--set",
-    "name": "--name",
-    "keep": "--keep",
-    "sizes": "--sizes",
-    "iterations": "--iterations",
-    "output": "--output",
-}
+#: The parameters of a MiniCluster of its own
+OF_OWN = ("image", "cpu", "memory", "gpus", "files", "sets", "name", "keep", "sizes", "iterations", "output")
 
 
 @click.command("run", cls=WordsOfWork)
@@ -176,7 +164,8 @@ def _asked(words: Sequence[str], name: str, asked: dict[str, Any]) -> Oneshot:
 def _inside(kubernetes: Kubernetes, ctx: click.Context, name: str, upload: Upload | None) -> int:
     """Run the command in a MiniCluster that stays. Raises UsageError for what only one of its own can have."""
     words, given = ctx.meta[options.WORDS_KEY], ctx.params
-    if own := next((option for key, option in OF_OWN.items() if given[key]), None):
+    long = {each.name: each.opts[-1] for each in ctx.command.params}
+    if own := next((long[key] for key in OF_OWN if given[key]), None):
         raise UsageError(f"{own} is for a MiniCluster of its own, and {name} is there: leave out {own} or --in")
     if not words:
         shell = f"`minicluster flux {name} -- alloc -N{given['nodes'] or 1}`"
