@@ -1,11 +1,12 @@
 """The jobs inside of jobs that are instances of Flux: in `minicluster jobs`, the report and the history."""
 
 import json
+import shlex
 from typing import Any
 
 from broker_clusters import Cluster, Make
 from minicluster.lead.program import BOOT, first_line
-from minicluster.status.reported import KnownJobs, reported, table
+from minicluster.status.reported import INSIDE_COLUMN, KnownJobs, reported, table
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -42,6 +43,33 @@ def counts(rows: list[dict[str, Any]], name: str) -> Any:
     return next(row["inner"] for row in rows if row["name"] == name)
 
 
+def answers(cluster: Cluster, program: str, request: str = "") -> list[dict[str, Any]]:
+    """Return what a program of the lead tells within some seconds."""
+    (cluster.lead.state / "program").write_text(first_line(program))
+    words = (f"{MOUNT}/bin/flux", "python", "-c", BOOT, "100")
+    said = f"{{ cat {MOUNT}/program; sleep 3; {request and f'echo {shlex.quote(request)};'} sleep 5; }}"
+    done = cluster.lead.run("sh", "-c", f'{said} | "$@"', "sh", *words)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def seen(cluster: Cluster, job: str) -> tuple[Any, Any, Any]:
+    """Return what a page, the SDK and sacct show of the jobs inside of one: their depths, names and ends."""
+    page = {
+        row["id"]: row
+        for each in answers(cluster, "observe")
+        for row in each.get("jobs", [])
+        if "/" in row.get("id", "")
+    }
+    asked = answers(cluster, "remote", '{"key": "k", "list": true}')
+    sdk = [row for each in asked for row in each.get("jobs", []) if "/" in row["id"]]
+    table = cluster.lead.run(f"{MOUNT}/slurm/sacct", "-nP", "-o", "JobID,JobName,State", "-j", job).stdout.splitlines()
+    return (
+        [each for each in shape([*page.values()], job) if each[0]],
+        sorted((row["id"].count("/"), row["name"], row["result"].upper() or None) for row in sdk),
+        sorted((row.count("/"), *row.partition(" by ")[0].split("|")[1:]) for row in table if "/" in row),
+    )
+
+
 def test_jobs_inside_of_jobs_are_told_while_it_runs_and_after_its_end(make: Make) -> None:
     cluster = make(TWO, {"cores": 2}).start().wait_for_ready()
     cluster.lead.flux("run", "--job-name=plain", "true")
@@ -56,6 +84,10 @@ def test_jobs_inside_of_jobs_are_told_while_it_runs_and_after_its_end(make: Make
     some = {"total": 5, "completed": 3, "failed": 1, "canceled": 0, "timeout": 0, "kept": 5}
     assert (counts(rows, "outer"), counts(rows, "plain")) == (some, None)
     assert counts(rows, "deep") == {"total": 1, "completed": 1, "failed": 0, "canceled": 0, "timeout": 0}
+    page, sdk, sacct = seen(cluster, outer)
+    assert page == sdk == [*ended[1:], (1, "left", None), deepest]
+    words = {None: "RUNNING"}
+    assert sacct == [(depth, name, words.get(end, end)) for depth, name, end in page]
     cluster.pods[1].run("touch", f"{MOUNT}/go")
     cluster.lead.flux("job", "wait-event", outer, "clean")
     result = [(0, "outer", "COMPLETED"), *ended[1:], (1, "left", "CANCELED"), deepest]
@@ -66,6 +98,10 @@ def test_jobs_inside_of_jobs_are_told_while_it_runs_and_after_its_end(make: Make
     rows = told(cluster)
     assert shape(rows, outer) == result
     assert counts(rows, "outer") == {**some, "canceled": 1}
+    words = {"CANCELED": "CANCELLED"}
+    page, sdk, sacct = seen(cluster, outer)
+    assert page == sdk == result[1:]
+    assert sacct == [(depth, name, words.get(end, end)) for depth, name, end in page]
     lines = table(KnownJobs(rows).rows, None).splitlines()
     print("\n".join(lines))
     assert lines[0].endswith("JOBS INSIDE")
@@ -73,3 +109,16 @@ def test_jobs_inside_of_jobs_are_told_while_it_runs_and_after_its_end(make: Make
     cluster.wait()
     rows, count, _ = reported(cluster.lead.log.splitlines())
     assert (count, shape(rows, outer)) == (7, result)
+
+
+def test_the_row_of_an_instance_that_was_killed_says_that_its_jobs_are_unknown(make: Make) -> None:
+    cluster = make(TWO, {"cores": 2}).start().wait_for_ready()
+    work = "#!/bin/sh\nflux run true\necho $$ $(flux getattr broker.pid) >$MINICLUSTER_HOME/pid\nexec sleep 600\n"
+    words = ("-N1", "-n1", "--requires=rank:1", "--job-name=outer", "--output=none")
+    assert cluster.lead.run(f"{MOUNT}/bin/flux", "batch", *words, stdin=work).returncode == 0
+    pid = cluster.pods[1].state / "pid"
+    until(lambda: pid.exists() and pid.read_text().strip())
+    cluster.pods[1].run("kill", "-9", *pid.read_text().split())
+    until(lambda: [row["result"] for row in told(cluster)] == ["FAILED"])
+    [row] = told(cluster)
+    assert INSIDE_COLUMN.cell(row) == "unknown"

@@ -86,7 +86,14 @@ def test_the_sdk_runs_inside_and_spreads_jobs_over_instances(release: Install, m
         with connected.executor(tree=2) as executor:
             hosts = [job.output for job in executor.map("cat", ["/etc/hostname"] * 8)]
         own = connected.flux("jobs", "-a", "-n", "-o", "{name}").stdout
+        until(lambda: not active(cluster), STEP_SECONDS)
+        # with that inside of the first
+        until(lambda: len(connected.jobs(ended=True)) == 3 + 1 + 8, STEP_SECONDS)
+        trees = {job.id for job in connected.jobs(ended=True) if job.name == "tree"}
+        inside = [job for job in connected.jobs(ended=True) if "/" in job.id and job.id.split("/")[0] in trees]
     assert sorted(hosts) == [f"{NAME}-0\n"] * 4 + [f"{NAME}-1\n"] * 4
+    assert [(job.name, job.status) for job in inside] == [("cat", "completed")] * 8
+    assert {job.id.split("/")[0] for job in inside} == trees
     # the MiniCluster's own queue had the instances alone
     assert own.split() == ["tree", "tree", "flux"]
     until(lambda: not active(cluster), STEP_SECONDS)

@@ -23,6 +23,7 @@ class JobHistory:
         """Know no job; keep ``most`` of those that end."""
         self.most = most
         self.jobs: dict[int, Row] = {}
+        self.inside: dict[str, Row] = {}  #: those inside of others, by their ids; they have no place of their own
         self.active: set[int] = set()
         self.lanes = Lanes()
         self._running: set[int] = set()  # those that have their lanes
@@ -42,6 +43,18 @@ class JobHistory:
         gone = [*self._ended][: max(0, len(self._ended) - self.most)]
         for number in gone:
             del self._ended[number], self.jobs[number]
+        return touched - set(gone), gone
+
+    def take_inside(self, rows: Iterable[Mapping[str, Any]]) -> tuple[set[str], list[str]]:
+        """Take records of jobs inside of others, and return as `take` does."""
+        touched: set[str] = set()
+        for row in rows:
+            # its ranks are those of its instance
+            self.inside[row["id"]] = {**row, "number": row["id"], "ranks": None}
+            touched.add(row["id"])
+        gone = [*self.inside][: max(0, len(self.inside) - self.most)]
+        for name in gone:
+            del self.inside[name]
         return touched - set(gone), gone
 
     def running(self) -> dict[int, list[int]]:

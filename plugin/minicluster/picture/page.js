@@ -28,6 +28,8 @@
     const [first, end] = part.split("-").map(Number);
     return Array.from({length: (end === undefined ? first : end) - first + 1}, (_, n) => first + n);
   });
+  // a job of an instance that is a job: only that instance knows it
+  const isInside = (job) => job.id.includes("/");
   const attributes = (job) => Object.entries(job.user).map(([key, value]) =>
     `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
 
@@ -101,7 +103,7 @@
   function drawChanges() {
     const job = jobs.get(chosen), canChange = config.writable && isLive(), select = by("node"), kept = select.value;
     by("change").hidden = !canChange || !told.nodes.length;
-    by("cancel").hidden = !canChange || !job || !ACTIVE.includes(job.status);
+    by("cancel").hidden = !canChange || !job || isInside(job) || !ACTIVE.includes(job.status);
     const options = told.nodes.map((node) => [String(node.rank), `${node.name}, ${node.state}`]);
     if (options.join() !== [...select.options].map((option) => [option.value, option.text]).join()) {
       select.replaceChildren(...options.map(([rank, text]) => new Option(text, rank)));
@@ -396,7 +398,7 @@
     by("use").value = `job ${number}`;
     draw();
     by("answer").replaceChildren();
-    if (!config.live) return;
+    if (!config.live || isInside(job)) return;
     by("answer").append(make("p", "asking the lead …"));
     const said = await fetch(`job?id=${encodeURIComponent(job.id)}`).then((answer) => answer.json()).catch(() => ({error: "no answer"}));
     if (chosen !== number) return;
@@ -409,9 +411,9 @@
   }
 
   function lines(job) {
-    const all = [`minicluster why ${config.name}${config.where} ${job.id}`,
+    const all = isInside(job) ? [] : [`minicluster why ${config.name}${config.where} ${job.id}`,
       `minicluster output ${config.name}${config.where} ${job.id}`];
-    if (ACTIVE.includes(job.status)) all.push(`minicluster flux ${config.name}${config.where} -- cancel ${job.id}`);
+    if (all.length && ACTIVE.includes(job.status)) all.push(`minicluster flux ${config.name}${config.where} -- cancel ${job.id}`);
     by("lines").replaceChildren(...all.map((text) => {
       const item = make("li"), copy = make("button", "copy");
       copy.type = "button";

@@ -42,18 +42,15 @@ class Timeline:
         self.size: int | None = None
         self.sizes: list[tuple[float, int]] = []  #: by time
         self._touched: set[int] = set()
-        self._gone: list[int] = []
+        self._touched_inside: set[str] = set()
+        self._gone: list[str] = []
         self._sampled = 0  # samples that were told
         self._has_past = self._is_changed = False
 
     # what is told ---------------------------------------------------------------------------------------------
 
     def take_past(self, rows: Sequence[Mapping[str, Any]], now: float) -> None:
-        """Take all jobs that there are; of those that were active and are no longer there, the queue was lost.
-
-        Jobs inside of others have no place of their own.
-        """
-        rows = [row for row in rows if row["number"] is not None]
+        """Take all jobs that there are; of those that were active and are no longer there, the queue was lost."""
         lost = self.jobs.lost(rows, now + self.ahead_seconds) if self._has_past else []
         self.take_jobs([*lost, *rows])
         if not self._has_past:
@@ -61,14 +58,17 @@ class Timeline:
             self._begin_curve()
 
     def take_jobs(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Take jobs, or what has changed of them."""
-        touched, gone = self.jobs.take(rows)
+        """Take jobs, or what has changed of them, and whole records of those inside of others."""
+        known = [*rows]
+        touched, gone = self.jobs.take(row for row in known if row["number"] is not None)
+        inside, inside_gone = self.jobs.take_inside(row for row in known if row["number"] is None)
+        self._touched_inside = (self._touched_inside | inside) - set(inside_gone)
         for number in touched:
             job = self.jobs.jobs[number]
             if "lanes" in job:
                 self.nodes.use(job["ranks"], job.get("nodes") or "")
         self._touched = (self._touched | touched) - set(gone)
-        self._gone += gone
+        self._gone += [*map(str, gone), *inside_gone]
         self._is_changed = True
 
     def take_nodes(
@@ -156,7 +156,7 @@ class Timeline:
         """Return all that is shown, as JSON has it."""
         now = self.clock(now)
         data = {
-            "jobs": [shown(job) for job in self.jobs.jobs.values()],
+            "jobs": [shown(job) for job in (*self.jobs.jobs.values(), *self.jobs.inside.values())],
             "samples": self.samples,
             "use": self.use.all(),
             "all": True,
@@ -170,11 +170,13 @@ class Timeline:
         if not self._is_changed:
             return None
         jobs = [shown(self.jobs.jobs[number]) for number in sorted(self._touched)]
-        data = {"jobs": jobs, "gone": [str(number) for number in self._gone], "samples": self.samples[self._sampled :]}
+        jobs += [shown(self.jobs.inside[name]) for name in sorted(self._touched_inside)]
+        data = {"jobs": jobs, "gone": self._gone, "samples": self.samples[self._sampled :]}
         data["use"] = self.use.changes()
         if not self._sampled:
             data["newSamples"] = True
-        self._touched, self._gone, self._sampled, self._is_changed = set(), [], len(self.samples), False
+        self._touched, self._touched_inside, self._gone = set(), set(), []
+        self._sampled, self._is_changed = len(self.samples), False
         return data | self._whole(now)
 
     def _whole(self, now: float) -> Data:

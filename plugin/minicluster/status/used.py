@@ -102,8 +102,12 @@ def inner(job: Mapping[str, Any]) -> str:
 
     >>> inner({"inner": {"total": 12, "failed": 2, "canceled": 0, "timeout": 1}}), inner({"inner": None})
     ('12, 3 failed', '')
+    >>> inner({"inner": {"total": None, "failed": None, "canceled": None, "timeout": None}})
+    'unknown'
     """
     counts = job.get("inner") or {}
+    if counts and counts["total"] is None:
+        return "unknown"  # it was killed
     ended = (("failed", "failed"), ("timeout", "failed"), ("canceled", "canceled"))
     told = {word: sum(counts.get(key, 0) for key, of in ended if of == word) for _, word in ended}
     return ", ".join([f"{counts['total']}", *(f"{n} {word}" for word, n in told.items() if n)]) if counts else ""
@@ -117,7 +121,7 @@ def gone_inside(jobs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """
     for job in jobs:
         counts = job.get("inner") or {}
-        gone = counts.get("total", 0) - counts.get("kept", math.inf)
+        gone = (counts.get("total") or 0) - counts.get("kept", math.inf)
         if gone > 0:
             which = f"{counted(int(gone), 'job')} inside of {job['id']}"
             yield f"the records of {which} are gone, which had {counts['total']}"

@@ -39,7 +39,7 @@ from minicluster.pod import without_comments
             "observe",
             [
                 *("history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"),
-                "used_now",
+                *("used_now", "inner_jobs"),
             ],
         ),
         ("printed", ["history", "output_events", "output_files"]),

@@ -131,6 +131,20 @@ def test_the_page_follows_what_changes(filled: tuple[Page, Any]) -> None:
     assert page.title() == "mini · minicluster"
 
 
+def test_a_job_inside_of_another_has_a_row_and_no_command_that_takes_its_id(filled: tuple[Page, Any]) -> None:
+    page, talk = filled
+    inside = {**job(0, name="deep", t_submit=START - 2), "id": "f1/f2", "number": None}
+    talk.say(jobs=[inside, {"number": 1, "inner": {"total": 12, "failed": 2, "canceled": 0, "timeout": 1}}])
+    wait(page, rows=4, bars=2)
+    assert names(page).count("deep") == 1
+    page.click("tr[data-id='f1/f2']")
+    page.locator("#which", has_text="f1/f2 deep").wait_for()
+    assert page.locator("#lines li").count() == 0
+    assert page.locator("#answer").inner_text() == ""
+    page.click("tr[data-id=f1]")
+    page.locator("#record tr", has_text="12, 3 failed").wait_for()
+
+
 def test_jobs_are_searched_filtered_and_sorted(filled: tuple[Page, Any]) -> None:
     page, _ = filled
     page.fill("#search", "sample=7")

@@ -66,6 +66,24 @@ def test_times_are_by_the_clock_of_the_lead_and_the_figures_have_theirs() -> Non
     assert [row[1] for row in shown["rows"] if row[0] == "Oldest"] == ["job f1 (work) for 11s"]
 
 
+def test_jobs_inside_of_others_are_shown_and_have_no_bar_and_no_part_in_the_queue() -> None:
+    timeline = Timeline("mini", most=2)
+    runs = {"state": "RUN", "result": None, "t_cleanup": None, "t_inactive": None}
+
+    def inside(number: int, **fields: Any) -> dict[str, Any]:
+        return {**job(0, **fields), "id": f"f1/f{number}", "number": None, "ranks": "7"}
+
+    timeline.take_past([inside(2), job(1, **runs), inside(3, **runs)], START)
+    timeline.changes(START)
+    shown = {row["number"]: (row["status"], row["ranks"], row["lanes"]) for row in timeline.snapshot(START)["jobs"]}
+    assert shown == {"1": ("RUNNING", "0-1", [0, 0]), "f1/f2": ("COMPLETED", "", []), "f1/f3": ("RUNNING", "", [])}
+    assert timeline.samples[-1].running == 1
+    timeline.take_jobs([inside(3), inside(4)])
+    changes = timeline.changes(START)
+    assert changes is not None
+    assert ([row["number"] for row in changes["jobs"]], changes["gone"]) == (["f1/f3", "f1/f4"], ["f1/f2"])
+
+
 def told_use(rank: int, t: float, **cpu_of: float) -> dict[str, Any]:
     """Return what a node tells that its jobs use: 3 GiB each, of 8."""
     memory = {"memory": 3 << 30, "memory_limit": 8 << 30}

@@ -6,6 +6,7 @@ A module of that program: runs with the view's Python, 3.8 or later.
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, Mapping
 
 from flux.job import JobID, JobspecV1
@@ -84,10 +85,10 @@ def shown(job: Any, waits: str) -> dict[str, Any]:
 
 
 def shown_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a list shows of a job that has ended, from its record."""
-    begin, end = record["t_run"], record["t_cleanup"]
+    """Return what a list shows of a job from its record: one that has ended, or is inside of another."""
+    begin, end = record["t_run"], record["t_cleanup"] or record["t_inactive"] or time.time()
     return {
-        "id": JobID(record["number"]).f58,
+        "id": "/".join(JobID(each).f58 for each in record["id"].split("/")),
         "name": record["name"],
         "state": record["state"].lower(),
         "result": (record["result"] or "").lower(),
@@ -95,6 +96,6 @@ def shown_record(record: Mapping[str, Any]) -> dict[str, Any]:
         "nodes": record["nodes"] or "",
         "tasks": record["ntasks"] or 0,
         "submitted": record["t_submit"],
-        "runtime": end - begin if begin and end else 0.0,
+        "runtime": end - begin if begin else 0.0,
         "waits": "",
     }

@@ -27,7 +27,18 @@ import flux
 from flux import constants
 from flux.job import JobID
 from job_record import USAGE_ATTRIBUTES, usage
-from observed import NODE_RECORDS, change_of, cores_of, described, earlier_nodes, hosts_of, of_nodes, past, placed
+from observed import (
+    NODE_RECORDS,
+    InnerLooks,
+    change_of,
+    cores_of,
+    described,
+    earlier_nodes,
+    hosts_of,
+    of_nodes,
+    past,
+    placed,
+)
 from replies import Replies
 from used_now import UseLooks
 from waiting import grouped, queue_problem, reasons, settings
@@ -51,7 +62,8 @@ class Observer:
     """Tells what changes."""
 
     def __init__(self, handle: Any, reply: Replies) -> None:
-        self.handle, self.reply, self.uses = handle, reply, UseLooks(handle, reply)
+        self.handle, self.reply = handle, reply
+        self.looks = UseLooks(handle, reply), InnerLooks(handle, reply)
         self.changes: dict[int, dict[str, Any]] = {}
         self.is_changed, self.next_look = True, 0.0
         self.nodes: tuple[str, Mapping[str, str]] | None = None
@@ -67,7 +79,8 @@ class Observer:
         records = past(self.handle, most)
         while part := list(itertools.islice(records, REPLY_JOBS)):
             self.reply(jobs=part)
-            self.uses.see(part)
+            for each in self.looks:
+                each.see(part)
         self.look()
         self.reply(past=True)
 
@@ -150,11 +163,13 @@ class Observer:
         changes, self.changes = self.changes, {}
         if changes:
             self.reply(jobs=[*changes.values()])
-            self.uses.see(changes.values())
+            for each in self.looks:
+                each.see(changes.values())
 
     def look_again(self, *_: Any) -> None:
         """Tell the use of jobs, and the status if it may have changed, when it is time."""
-        self.uses.look()
+        for each in self.looks:
+            each.look()
         now = time.monotonic()
         if now >= self.next_look and (self.is_changed or now >= self.next_look + OLD_STATUS_SECONDS):
             self.look()

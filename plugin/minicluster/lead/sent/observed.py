@@ -8,13 +8,16 @@ from __future__ import annotations
 import base64
 import json
 import os
+from collections import deque
 from itertools import islice
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterable, Iterator, Mapping
 
 from flux.job import JobID
 from history import History, folder
+from inner_jobs import INNER_JOBS, UNKNOWN, answers, lines_inside, question, told_inside, uri_of
 from job_record import PROGRESS_KEY, REPORT_ATTRIBUTES, progress, record
 from state import exit_code
+from used_now import Looks
 
 #: The state of a job after an event (RFC 21); what it waits for at first is not told apart
 STATES = {"submit": "SCHED", "alloc": "RUN", "finish": "CLEANUP"}
@@ -35,18 +38,73 @@ def past(handle: Any, most: int) -> Iterator[dict[str, Any]]:
     active, inactive = (jobs(handle, state, REPORT_ATTRIBUTES) for state in ("active", "inactive"))
     listed = {job["id"] for job in inactive}
     count, recorded = 0, {}
+    inside: deque[str] = deque(maxlen=most)
     for number, text in History(folder()):
         if number in listed:
             # a look-up of its attributes costs more
             recorded[number] = json.loads(text)
-        elif number is not None:  # not one inside of another
+        elif number is None:  # one inside of another
+            inside.append(text)
+        else:
             count += 1
+    yield from map(json.loads, inside)
     older = (json.loads(text) for number, text in History(folder()) if number not in listed and number is not None)
     yield from islice(older, max(0, count + len(listed) - most), None)
     ended = sorted(inactive, key=lambda job: float(job["t_inactive"]))[-most:]
     for job in ended + [job for job in active if job["id"] not in listed]:
         known = recorded.get(job["id"], {})
-        yield {**told(job, known.get("user")), "inner": known.get("inner")}
+        yield {**told(job, known.get("user")), "inner": known.get("inner"), "uri": uri_of(job)}
+
+
+class InnerLooks(Looks):
+    """Looks at the jobs inside of those that are instances of Flux."""
+
+    pause_factor = 100
+
+    def __init__(self, handle: Any, reply: Any) -> None:
+        super().__init__(handle, reply)
+        self.jobs: dict[int, dict[str, Any]] = {}  #: that are instances and have not ended, as Flux lists them
+        self.known: dict[str, Mapping[str, Any]] = {}  #: what was told, by id
+
+    def see(self, jobs: Iterable[Mapping[str, Any]]) -> None:
+        """Take jobs, or what has changed of them."""
+        for job in jobs:
+            number = job["number"]
+            if job.get("uri") and job.get("state") != "INACTIVE":
+                self.jobs[number] = {"id": number, "annotations": {"user": {"uri": job["uri"]}}}
+            if number in self.jobs and job.get("ranks"):
+                self.jobs[number]["ranks"] = job["ranks"]
+            if number in self.jobs and job.get("state") == "INACTIVE":
+                self._ended(self.jobs.pop(number))
+
+    def asked(self) -> list[str]:
+        """Return the words that ask the instances."""
+        return question(self.jobs.values(), INNER_JOBS)
+
+    def told(self, text: str) -> None:
+        """Tell what is new, also of instances in them that have ended."""
+        said, before = answers(text), told_inside(self.handle, self.jobs.values())
+        for number in {*said, *before} & self.jobs.keys():
+            self._tell(number, before.get(number, "") + said.get(number, ""))
+
+    def _tell(self, number: int, text: str) -> None:
+        counts, lines = lines_inside(text)
+        rows = {row["id"]: row for row in map(json.loads, lines)}
+        new = [row for name, row in rows.items() if self.known.get(name) != row]
+        self.known.update(rows)
+        self.reply(jobs=[{"number": number, "inner": counts}, *new])
+
+    def _ended(self, job: Mapping[str, Any]) -> None:
+        number = job["id"]
+        told = told_inside(self.handle, [job]).get(number)
+        if told is not None:
+            self._tell(number, told)
+        path = f"{JobID(number).f58plain}/"
+        lost = {"state": "INACTIVE", "result": "LOST"}
+        rows = [row for name, row in self.known.items() if name.startswith(path)]
+        left = [{**row, **lost} for row in rows if row["state"] != "INACTIVE"]
+        self.known = {name: row for name, row in self.known.items() if not name.startswith(path)}
+        self.reply(jobs=[*([{"number": number, "inner": UNKNOWN}] if told is None else []), *left])
 
 
 def described(jobspec: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,8 +143,9 @@ def change_of(event: Mapping[str, Any]) -> dict[str, Any]:
         change.update(t_cleanup=when, exit_code=exit_code(context["status"]))
     elif name == "exception" and context.get("severity") == 0:
         change["exception"] = ": ".join(filter(None, [context["type"], context.get("note")]))
-    elif name == "memo" and PROGRESS_KEY in context:
-        change["progress"] = progress(context[PROGRESS_KEY])
+    elif name == "memo":
+        change.update({"progress": progress(context[PROGRESS_KEY])} if PROGRESS_KEY in context else {})
+        change.update({"uri": context["uri"]} if "uri" in context else {})
     elif name == "clean":
         change.update(state="INACTIVE", t_inactive=when)
     return change

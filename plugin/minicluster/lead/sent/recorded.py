@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
 from described import KEY_ATTRIBUTE
 from flux.job import JobID
 from history import History, folder
-from job_record import TIMES
+from inner_jobs import records_inside
+from job_record import TIMES, USAGE_ATTRIBUTES
+from state import jobs
 
 if TYPE_CHECKING:
     from replies import Replies
@@ -22,6 +24,12 @@ RECORDS_SECONDS = 1.0
 #: What stands for the output of a job that Flux no longer has, or had no more when it was read
 GONE = "minicluster: Flux no longer has the output of this job, or a part of it\n"
 MARK = re.compile(f'"{KEY_ATTRIBUTE}": "([^"]*)"')
+
+
+def inside(handle: Any, ended: bool) -> Iterator[dict[str, Any]]:
+    """Yield the records of the jobs inside of jobs that run, with ``ended`` also of those that have ended."""
+    records = records_inside(handle, jobs(handle, "running", USAGE_ATTRIBUTES), asks=True)
+    return (each for each in records if ended or each["state"] != "INACTIVE")
 
 
 class Recorded:

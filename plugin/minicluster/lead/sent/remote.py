@@ -28,7 +28,7 @@ import os
 import time
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import flux
@@ -39,7 +39,7 @@ from flux.job import JobID, JobKVSLookup, JobList, cancel_async, submit_async
 from followed import Journal
 from job_report import JobReport
 from live_output import LiveOutput
-from recorded import RECORDS_SECONDS
+from recorded import RECORDS_SECONDS, inside
 from replies import Replies, end_former
 
 #: Seconds until it is said again why jobs wait
@@ -189,8 +189,8 @@ class FluxRequests:
         listed = JobList(self.handle, filters=["pending", "running"], user="all", max_entries=0)
         active = {int(job.id): job for job in listed.jobs()}
         # after the others: a job that ends meanwhile is in both
-        records = map(json.loads, JobReport(self.handle, 0).ended() if ended else ())
-        while part := [*islice((one for one in records if one["number"] is not None), LISTED_JOBS)]:
+        records = chain(map(json.loads, JobReport(self.handle, 0).ended() if ended else ()), inside(self.handle, ended))
+        while part := [*islice(records, LISTED_JOBS)]:
             for record in part:
                 active.pop(record["number"], None)
             self.reply(key=key, jobs=[shown_record(record) for record in part], more=True)

@@ -67,41 +67,38 @@ def used_now(handle: Any, job: Mapping[str, Any]) -> dict[str, Any] | None:
     return usage({**job, "annotations": {"user": {USAGE_KEY: {**told, **ended}}}}) if told else None
 
 
-class UseLooks:
-    """Looks at what the jobs that run use, again and again, beside a program that goes on."""
+class Looks:
+    """Runs a program again and again, beside another that goes on."""
+
+    pause_factor = USE_PAUSE_FACTOR
 
     def __init__(self, handle: Any, reply: Any) -> None:
         self.handle, self.reply = handle, reply
-        self.ranks: dict[int, str] = {}  #: of the jobs that run
         self.child: Any = None
         self.watcher: Any = None
-        self.text, self.began, self.next_look, self.has_told = b"", 0.0, 0.0, False
+        self.text, self.began, self.next_look = b"", 0.0, 0.0
 
-    def see(self, jobs: Iterable[Mapping[str, Any]]) -> None:
-        """Take jobs, or what has changed of them."""
-        for job in jobs:
-            if job.get("state") in ENDED:
-                self.ranks.pop(job["number"], None)
-            elif job.get("ranks"):
-                self.ranks[job["number"]] = job["ranks"]
+    def asked(self) -> list[str]:
+        """Return the words of the program; [] where there is nothing to look at."""
+        raise NotImplementedError
+
+    def told(self, text: str) -> None:
+        """Take what it has printed."""
+        raise NotImplementedError
 
     def look(self) -> None:
-        """Ask the nodes, if it is time."""
+        """Run it, if it is time."""
         now = time.monotonic()
         if self.child:
             if now > self.began + USED_SECONDS:
                 self.child.send_signal(signal.SIGKILL)  # a node is silent
-        elif now >= self.next_look and (self.ranks or self.has_told):
-            asked = sorted({rank for ranks in self.ranks.values() for rank in parse_idset(ranks)})[:ASKED_NODES]
-            if asked:
-                self._ask(to_idset(asked), now)
-            else:
-                self._tell({})
+        elif now >= self.next_look and (asked := self.asked()):
+            self._ask(asked, now)
 
-    def _ask(self, ranks: str, now: float) -> None:
+    def _ask(self, asked: list[str], now: float) -> None:
         none, pipe = subprocess.DEVNULL, subprocess.PIPE
         with suppress(OSError):
-            self.child = subprocess.Popen(words(ranks), stdin=none, stdout=pipe, stderr=none)  # noqa: S603 - no shell
+            self.child = subprocess.Popen(asked, stdin=none, stdout=pipe, stderr=none)  # noqa: S603 - no shell
             self.text, self.began = b"", now
             self.watcher = self.handle.fd_watcher_create(self.child.stdout.fileno(), self._read, constants.FLUX_POLLIN)
             self.watcher.start()
@@ -114,8 +111,36 @@ class UseLooks:
             self.child.stdout.close()
             took = os.wait4(self.child.pid, 0)[2]
             self.child.returncode, self.child = 0, None
-            self.next_look = self.began + max(USE_SECONDS, USE_PAUSE_FACTOR * (took.ru_utime + took.ru_stime))
-            self._tell(of_nodes(self.text.decode(errors="replace")))
+            self.next_look = self.began + max(USE_SECONDS, self.pause_factor * (took.ru_utime + took.ru_stime))
+            self.told(self.text.decode(errors="replace"))
+
+
+class UseLooks(Looks):
+    """Looks at what the jobs that run use."""
+
+    def __init__(self, handle: Any, reply: Any) -> None:
+        super().__init__(handle, reply)
+        self.ranks: dict[int, str] = {}  #: of the jobs that run
+        self.has_told = False
+
+    def see(self, jobs: Iterable[Mapping[str, Any]]) -> None:
+        """Take jobs, or what has changed of them."""
+        for job in jobs:
+            if job.get("state") in ENDED:
+                self.ranks.pop(job["number"], None)
+            elif job.get("ranks"):
+                self.ranks[job["number"]] = job["ranks"]
+
+    def asked(self) -> list[str]:
+        """Return the words that ask the nodes of jobs."""
+        asked = sorted({rank for ranks in self.ranks.values() for rank in parse_idset(ranks)})[:ASKED_NODES]
+        if not asked and self.has_told:
+            self._tell({})
+        return words(to_idset(asked)) if asked else []
+
+    def told(self, text: str) -> None:
+        """Tell it on."""
+        self._tell(of_nodes(text))
 
     def _tell(self, told: OfNodes) -> None:
         self.has_told = bool(told)

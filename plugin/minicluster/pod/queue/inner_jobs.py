@@ -21,6 +21,8 @@ TOLD_KEY = "guest.minicluster_jobs"
 INNER_JOBS, INSTANCE_NODES, INSTANCE_SECONDS = 1000, 256, 10.0
 #: Flux's counts of jobs (job-list.job-stats) under our names
 COUNTS = {"successful": "completed", "failed": "failed", "canceled": "canceled", "timeout": "timeout"}
+#: Of one that was killed before it told
+UNKNOWN = {"total": None, **dict.fromkeys(COUNTS.values())}
 
 
 def uri_of(job: Mapping[str, Any]) -> str:
@@ -65,14 +67,19 @@ def question(instances: Iterable[Mapping[str, Any]], most: int) -> list[str]:
 
 def _answers(instances: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     """Ask the instances of jobs that run. Raises OSError, TimeoutExpired."""
-    from flux.job import JobID
-
     words = question(instances, INNER_JOBS)
     if not words:
         return {}
     done = subprocess.run(words, capture_output=True, check=False, timeout=INSTANCE_SECONDS)
+    return answers(done.stdout.decode(errors="replace"))
+
+
+def answers(text: str) -> dict[int, str]:
+    """Return what running instances have said, by their jobs."""
+    from flux.job import JobID
+
     told: dict[int, str] = {}
-    for line in done.stdout.decode(errors="replace").split("\n"):
+    for line in text.split("\n"):
         number, _, rest = line.partition(" ")
         if number.isdecimal():
             told[int(number)] = told.get(int(number), "") + f"{JobID(int(number)).f58plain} {rest}\n"
@@ -89,6 +96,12 @@ def lines_inside(text: str) -> tuple[Mapping[str, int], list[str]]:
         # ids of other instances are the same numbers
         lines.append(json.dumps({**record(job, path, None), "number": None, "inner": inner}) + "\n")
     return {**counts_of(stats, ""), "kept": len(lines)}, lines
+
+
+def records_inside(handle: Any, jobs: Iterable[Mapping[str, Any]], *, asks: bool) -> Iterator[dict[str, Any]]:
+    """Yield the records of the jobs inside of some; with ``asks`` also of what runs."""
+    for text in told_inside(handle, jobs, asks=asks).values():
+        yield from map(json.loads, lines_inside(text)[1])
 
 
 def _parsed(text: str) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
@@ -121,4 +134,6 @@ def lines_with_inner(job: Mapping[str, Any], line: str, told: dict[int, str]) ->
         counts, lines = lines_inside(told[job["id"]])
         yield from lines
         line = json.dumps({**json.loads(line), "inner": counts}) + "\n"
+    elif uri_of(job) and json.loads(line)["state"] == "INACTIVE":
+        line = json.dumps({**json.loads(line), "inner": UNKNOWN}) + "\n"
     yield line

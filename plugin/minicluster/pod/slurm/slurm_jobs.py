@@ -59,11 +59,12 @@ class Job(NamedTuple):
     comment: str
     dependency: str
     usage: Mapping[str, Any] | None = None  #: what it used, once it has ended (job_record.py)
+    path: str = ""  #: of one inside of another, its id; the numbers are those of the outermost
 
     @property
     def id(self) -> str:
-        """The id as text: A_a for a task of an array."""
-        return f"{self.array[0]}_{self.array[1]}" if self.array else str(self.number)
+        """The id as text: A_a for a task of an array, A/B for one inside of another."""
+        return self.path or (f"{self.array[0]}_{self.array[1]}" if self.array else str(self.number))
 
     @property
     def start(self) -> float:

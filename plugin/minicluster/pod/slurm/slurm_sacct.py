@@ -9,9 +9,13 @@ import json
 import os
 import re
 import time
-from typing import Any, Mapping, Sequence
+from itertools import chain
+from typing import Any, Iterator, Mapping, Sequence
 
+from flux.job import JobID
 from history import History, folder
+from inner_jobs import records_inside
+from job_record import USAGE_ATTRIBUTES
 from slurm_fields import SACCT_FIELDS
 from slurm_flux import all_jobs, cluster_name, ids_of, newest, open_flux, user_name
 from slurm_format import apart, by_names, lines, parsable
@@ -20,6 +24,7 @@ from slurm_parse import read_words
 from slurm_squeue import as_json, select, states_of
 from slurm_tables import OPTIONS_OF
 from slurm_words import moment_of
+from state import jobs as listed
 
 SACCT_COLUMNS = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 SACCT_BRIEF = "JobID,State,ExitCode"
@@ -27,6 +32,7 @@ SACCT_LONG = "JobID,JobName,Partition,AllocCPUS,Elapsed,State,ExitCode,NNodes,No
 #: Options that may be given several times
 _LISTS = ("jobs", "name", "nodelist", "partition", "state", "uid", "user")
 _STEP = re.compile(r"[^,]+\.\d+")
+_INSIDE = re.compile(r"f\w+(?:/f\w+)+")
 _RECORDED_STATES = {"NEW": 1, "DEPEND": 2, "PRIORITY": 4, "SCHED": 8, "RUN": 16, "CLEANUP": 32, "INACTIVE": 64}
 _RECORDED_RESULTS = {"COMPLETED": 1, "FAILED": 2, "CANCELED": 4, "TIMEOUT": 8}
 
@@ -63,11 +69,17 @@ def sacct(words: Sequence[str]) -> int:
 def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
     jobs = all_jobs(handle)
     known = {job.flux for job in jobs}
-    jobs = sorted([job for job in _earlier() if job.flux not in known] + jobs, key=lambda job: job.flux)
+    earlier = [*_earlier(handle)]
+    jobs = [job for job in earlier if not job.path and job.flux not in known] + jobs
     jobs = jobs if "duplicates" in options else newest(jobs)
-    # nobody keeps records of steps, and Slurm prints nothing about an id that it doesn't know
-    wanted = ids_of([_STEP.sub("", options["jobs"])]) if options.get("jobs") else []
-    jobs = [job for job in jobs if not options.get("jobs") or any(one.has(job) for one in wanted)]
+    # those inside of a job come after it
+    jobs += [job for job in earlier if job.path]
+    jobs.sort(key=lambda job: (job.flux, bool(job.path), job.submitted))
+    if options.get("jobs"):
+        # nobody keeps records of steps, and Slurm prints nothing about an id that it doesn't know
+        words = _STEP.sub("", options["jobs"])
+        wanted, paths = ids_of([_INSIDE.sub("", words)]), _INSIDE.findall(words)
+        jobs = [job for job in jobs if job.path in paths or any(one.has(job) for one in wanted)]
     now = time.time()
     states = states_of(options.get("state", ""))
     jobs = [job for job in jobs if not states or job.state in states]
@@ -81,22 +93,22 @@ def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
     return select(jobs, {**options, "user": "" if "allusers" in options else users})
 
 
-def _earlier() -> list[Job]:
-    """Return the jobs of the records beside Flux's state."""
-    jobs = []
-    for number, text in History(folder()):
-        if number is None:  # one inside of another
-            continue
-        record: dict[str, Any] = json.loads(text)
+def _earlier(handle: Any) -> Iterator[Job]:
+    """Yield the jobs of the records beside Flux's state, and those inside of jobs that run."""
+    records = chain(
+        (json.loads(text) for _, text in History(folder())),
+        records_inside(handle, listed(handle, "running", USAGE_ATTRIBUTES), asks=True),
+    )
+    for record in records:
+        path = record["id"] if record["number"] is None else ""
         user = record.get("user") or {}
         entry = {
             **record,
-            "id": record["number"],
+            "id": record["number"] or int(JobID(path.split("/")[0])),
             "state": _RECORDED_STATES.get(record["state"], 64),
             "result": _RECORDED_RESULTS.get(record.get("result") or "", 0),
             "waitstatus": (record.get("exit_code") or 0) << 8,
             "nodelist": record.get("nodes"),
             "annotations": {"user": {"slurm": user.get("slurm") or {}}},
         }
-        jobs.append(job_of(entry, user_name(os.getuid()), record.get("queue") or cluster_name()))
-    return jobs
+        yield job_of(entry, user_name(os.getuid()), record.get("queue") or cluster_name())._replace(path=path)
