@@ -1,7 +1,8 @@
 """The scheduler of scheduler-plugins with Coscheduling, beside a cluster, for benchmarks.
 
 It has no release as a program: `go build -o .tools/bin/coscheduler ./cmd/scheduler` in a checkout of
-sigs.k8s.io/scheduler-plugins makes one. Without that file there is nothing to measure.
+sigs.k8s.io/scheduler-plugins makes one (0.34.7 was built with `-replace` of k8s.io/csi-translation-lib by its 0.34.4).
+Without that file there is nothing to measure.
 """
 
 import json

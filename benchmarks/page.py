@@ -137,6 +137,15 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         **{f"s_of_{ranks}_ranks": f"ranks_{ranks}_seconds" for ranks in (2, 4, 8, 16, 32, 64)},
         ms_a_rank="ms_per_rank",
     ),
+    "operators": columns(
+        pods="pods",
+        way="way",
+        runs="rounds",
+        work_s="work_seconds",
+        launcher_s="launcher_seconds",
+        s_until_the_lead_has_ended="ended_seconds",
+        s_until_all_is_gone="life_seconds",
+    ),
     "growth": columns(way="way", median_s="median_seconds", times_bare_pods="times_bare"),
     "render": columns(what="what", seconds="seconds"),
     "sizes": columns(
