@@ -1,6 +1,6 @@
 """Gangs of three pods on simulated nodes, as the API server's audit log tells of them: one ruler for all ways.
 
-    python -m benchmarks.audited FILE.json [--gangs 200] [--rounds 3] [--where TEXT]
+    python -m benchmarks.audited FILE.json [--gangs 150] [--rounds 3] [--where TEXT]
 
 The work is that of kube-scheduling-perf: many Jobs of three pods, created at once, on simulated nodes that have room
 for all. Each way and round has a new control plane (tools/embedded.py); the ways take turns. All figures but the CPU
@@ -216,7 +216,7 @@ def main() -> None:
     """Measure the ways in turns."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--gangs", type=int, default=200)
+    parser.add_argument("--gangs", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--where", default="")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """LAMMPS by mpirun in bare pods, the MPI Operator, flux-operator and the chart: work, launcher and whole life.
 
-    python -m benchmarks.operators FILE.json --image IMAGE [--operators DIR] [--pods 2 4 8 16] [--rounds 3]
+    python -m benchmarks.operators FILE.json --image IMAGE [--operators DIR] [--pods 2 4 8 16] [--rounds 2]
 
 The comparison of arXiv 2309.17420, in small: LAMMPS' Lennard-Jones melt with a rank in each pod, all on one Kubernetes
 node; the ways take turns. Work is LAMMPS' own `Loop time`, the launcher takes from mpirun or `flux run` to its end, and
@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--image", required=True)
     parser.add_argument("--operators", type=Path, default=Path())
     parser.add_argument("--pods", type=int, nargs="+", default=[2, 4, 8, 16])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--where", default="")
     options = parser.parse_args()
     load, cluster = os.getloadavg()[0], testbed.kubernetes()
