@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from pod_jobs import QUIET, submit
 from real_cluster import IN_PODS, Install
+from support import ROOT
 from test_pods_replace import results
 from versions import OLDER, Version, older
 
-from tools.clients import CHART, until
+from tools.clients import BIN, CHART, output, run, until
 from tools.releases import STEP_SECONDS, FluxRelease, is_live
-from tools.testbed import NAME, bind
+from tools.testbed import NAME, bind, new_namespace
 
 pytestmark = [
     IN_PODS,
@@ -33,6 +34,14 @@ VALUES: dict[str, Any] = {
     "metrics": {"enabled": True},
 }
 TWO_CORES = {"cores": 2}
+#: A commit between 0.1.0 and 0.2.0
+MIDWAY = "f6fb83b4"
+JOINED: dict[str, Any] = {
+    **VALUES,
+    "groups": [{"name": "more", "size": 1, "cores": 2}],
+    "autoscaling": {"enabled": True, "min": 2, "idleSeconds": 3600},
+    "flux": {"bursting": {"clusters": [{"name": "b0", "size": 1}], "expose": {"type": "NodePort"}}},
+}
 
 
 @pytest.fixture(params=OLDER, ids=lambda path: path.name.partition(".t")[0])
@@ -96,6 +105,63 @@ def test_an_older_client_serves_a_cluster_of_this_version(release: Install, vers
     # what renders needs the version of the chart: it names the values that it doesn't know, and nothing changes
     refused = cluster.cluster.run(old, "scale", NAME, "3", "-n", cluster.namespace)
     assert (refused.code, "additional properties" in refused.err, cluster.up()) == (1, True, "0-1,3")
+
+
+@pytest.fixture
+def midway(tmp_path: Path) -> Version:
+    """Return an unreleased version with groups, which 0.1.0 has not."""
+    archive = tmp_path / "midway.tar"
+    words = ("git", "-C", ROOT, "archive", f"--output={archive}", MIDWAY, "charts/minicluster", "plugin")
+    if why := run(*words).err:
+        pytest.skip(f"a clone without its history: {why.strip()}")
+    return older(archive, tmp_path / "midway")
+
+
+@pytest.mark.parametrize("by", ["helm", "helm3"])
+def test_a_cluster_with_a_group_an_agent_and_a_burst_is_upgraded_and_rolled_back(
+    release: Install, midway: Version, volume: str, tmp_path: Path, by: str
+) -> None:
+    cluster = release(JOINED, TWO_CORES, helm=by, version=midway)
+    bind(cluster, "state", volume, tmp_path / "state")
+    cluster.wait_for("0-1,3")
+    with new_namespace(world=cluster.world) as namespace:
+        burst = replace(cluster, namespace=namespace, name="b0", values={})
+
+        def client(*words: str) -> None:
+            (tmp_path / "clients").mkdir(exist_ok=True)
+            (tmp_path / "clients" / "helm").unlink(missing_ok=True)
+            (tmp_path / "clients" / "helm").symlink_to(BIN / by)
+            env = cluster.helm.environment
+            env = {**env, "PATH": f"{tmp_path / 'clients'}:{env['PATH']}"}
+            where = (NAME, "b0", "--root-namespace", cluster.namespace, "-n", namespace, "--timeout", "2m")
+            output("minicluster", "burst", *words, *where, env=env, seconds=2 * STEP_SECONDS)
+
+        client("install")
+        cluster.wait_for("0-1,3-4")
+        jobs = {rank: submit(cluster, f"--requires=rank:{rank}", "-n1", "sleep", "3600") for rank in "0134"}
+        until(lambda: set(results(cluster).values()) == {"RUN"}, STEP_SECONDS)
+        before = {one.namespace: pods(one) for one in (cluster, burst)}
+        old_helm, brokers = cluster.helm, [cluster.broker(index) for index in (0, 1)]
+
+        def nothing_began_anew() -> None:
+            assert {one.namespace: pods(one) for one in (cluster, burst)} == before
+            assert [cluster.broker(index) for index in (0, 1)] == brokers
+            assert {job: state for job, state in results(cluster).items() if state == "RUN"} == dict.fromkeys(
+                jobs.values(), "RUN"
+            )
+            job = submit(cluster, "-N4", "-n4", "true")
+            until(lambda: results(cluster).get(job) == "COMPLETED", 2 * STEP_SECONDS)
+
+        nothing_began_anew()
+        become_new(cluster)
+        cluster.upgrade()
+        client("install")
+        nothing_began_anew()
+        cluster.helm = burst.helm = old_helm
+        burst.ok("rollback", "1")
+        cluster.ok("rollback", "1")
+        nothing_began_anew()
+        burst.uninstall()
 
 
 def become_new(cluster: FluxRelease) -> None:
