@@ -23,6 +23,7 @@ NAMING = (
     "docs/how-to/use-in-other-tools.md",
     "gitops/argocd/repo-server-patch.yaml",
     "gitops/github-actions/render.yaml",
+    "values-examples/bursting-follow.yaml",
 )
 VERSION = re.compile(r"^version: (\S+)$", re.MULTILINE)
 UNRELEASED = "## [Unreleased]\n"

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from minicluster.release.helm import version
 from renderings import job, pod
 from support import Helm, awaiting, by_name, load_all, one
 
@@ -39,7 +40,7 @@ def test_a_claim_has_each_field_of_its_volume(helm: Helm) -> None:
                     "app.kubernetes.io/name": "minicluster",
                     "app.kubernetes.io/instance": "flux-sample",
                     "app.kubernetes.io/managed-by": "Helm",
-                    "helm.sh/chart": "minicluster-0.1.0",
+                    "helm.sh/chart": f"minicluster-{version()}",
                 },
                 "annotations": {"c": "y: \"$(X)'", "d": "08", **KEEP},
             },

@@ -9,13 +9,15 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from newcomer import VERSION, User, need_wheels
 from quick import QuickCluster
-from support import ROOT, tool
+from support import BIN, ROOT, tool
 
+from tools import clients
 from tools.clients import ProcessError, until
 from tools.releases import Release
 
@@ -123,6 +125,14 @@ def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: Q
     return user
 
 
+def commands(user: User, *words: str) -> Any:
+    """Return the JSON that the installed minicluster prints."""
+    (user.bin / "kubectl").symlink_to(BIN / "kubectl")
+    program = ["sh", *user.plugins.glob("*/run.sh")] if user.helm == "helm" else ["minicluster"]
+    env = {**user.env, "HELM_BIN": str(BIN / user.helm)}
+    return json.loads(clients.output(*program, *words, env=env))
+
+
 def test_a_new_user_installs_scales_and_removes_a_release_from_a_registry(
     registry: str, user: User, built: Path, release4: Release
 ) -> None:
@@ -133,6 +143,8 @@ def test_a_new_user_installs_scales_and_removes_a_release_from_a_registry(
     user.ok("install", "mc", *chart, *place, *post, "--set", "size=2,maxSize=4")
     first = release4.running(2)
     certificate = release4.certificate()
+
+    assert commands(user, "list", "-n", release4.namespace, "-o", "json")[0]["name"] == "mc"
 
     user.ok("upgrade", "mc", *chart, *place, *post, "--reuse-values", "--set", "size=3")
     assert {index: uid for index, uid in release4.running(3).items() if index in first} == first

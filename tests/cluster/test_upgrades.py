@@ -114,7 +114,7 @@ def test_an_upgrade_with_another_version_restarts_nothing(
         files = before.stays(release, size)
         assert files["settings.sh"] == sized(before.files["settings.sh"], 2, size)
         assert json.loads(files["agent.json"]) == {**json.loads(before.files["agent.json"]), "size": size}
-    assert ("Its pods stay as version 0.1.0 created them." in done.out) == (which == "later")
+    assert "Its pods stay as version 0.1.0 created them." in done.out
     shrunk = State.of(release, 1)
     release.ok("rollback", "1")
     assert shrunk.stays(release, 2) == {file: before.files[file] for file in SIZED}
