@@ -13,27 +13,33 @@ from minicluster.status.why import job_in_words
 SCRIPT = """
 why() { printf '%s' "$program" | flux python -c "$boot" "$@"; }
 job() { last=$(flux submit -n1 "$@"); }
+# what Flux lists of a job may lag behind its events
+listed() { until [ "$(flux jobs -no '{state}' "$last" 2>/dev/null)" = "$1" ]; do sleep 0.05; done; }
 job --job-name=fails sh -c 'echo one; echo two; exit 3'
-flux job wait-event -t 60 "$last" clean >&2
+listed INACTIVE
 why "$last"
 for limit in 0 10m; do
   last=$(flux submit -n2 -t $limit --job-name=quiet sh -c 'echo one; sleep 300')
   flux job wait-event -t 60 -p output "$last" data >&2
+  listed RUN
   why "$last"
   flux cancel "$last"
 done
 job -c "$(nproc)" -t 10m --job-name=runs sleep 300
-flux job wait-event -t 60 "$last" start >&2
+listed RUN
 why "$last"
 job -c "$(nproc)" --job-name=waits true
+listed SCHED
 why "$last"
 job --urgency=0 --job-name=held true
+listed SCHED
 why "$last"
 job --dependency=afterok:"$last" --job-name=depends true
+listed DEPEND
 why "$(flux job id --to=dec "$last")"
 job --urgency=0 --job-name=gone true
 flux cancel "$last"
-flux job wait-event -t 60 "$last" clean >&2
+listed INACTIVE
 why "$last"
 why f1
 why nonsense

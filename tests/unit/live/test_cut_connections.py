@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,9 @@ def test_a_job_that_can_not_be_followed_any_more_goes_on_and_a_line_says_how_to_
 
 def test_flux_run_whose_job_was_not_submitted_runs_again(kubectl: Kubectl) -> None:
     assert cut(kubectl, "flux", "mini", "--", "run", "x", job="{}").code == 3
-    assert [line.split()[0] for line in (kubectl.folder / "words").read_text().splitlines()] == ["run", "python", "run"]
+    verbs = [line.split()[0] for line in (kubectl.folder / "words").read_text().splitlines()]
+    # a lead that is slow is asked again
+    assert [verb for verb, _ in groupby(verbs)] == ["run", "python", "run"]
 
 
 #: The wall clock jumps when the machine wakes; the monotonic one stood
