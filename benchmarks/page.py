@@ -67,6 +67,14 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
         s_from_the_last_line_to_the_prompt="prompt_seconds",
         CPU_s="cpu_seconds",
     ),
+    "inside": columns(
+        way="way",
+        runs="runs",
+        s_to_the_first_line="first_seconds",
+        times="times_first",
+        s_from_the_last_line_to_the_prompt="prompt_seconds",
+        CPU_s="cpu_seconds",
+    ),
     "observing": columns(
         watched_by="watcher",
         percent_of_a_core="beside_part * 100",
