@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.console import lines
-from minicluster.waiting.loglines import NewLines
+from minicluster.waiting.logs import NewLines
 
 ROOT = Path(__file__).parents[2]
 #: What `splitlines` cuts at, halves of UTF-8, and what is like a time

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 
+from minicluster import picture
 from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.console.templates import rendered
 from minicluster.errors import OutputError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import options_of
-from minicluster.picture import figures
 from minicluster.status.listing import find_all
 from minicluster.status.lookup import find
 
@@ -49,7 +49,7 @@ def command(
       minicluster dashboard flux-sample
       minicluster dashboard -n lab --port 8080 --no-open
     """
-    figures.check()
+    picture.check()
     kubernetes = Kubernetes(context, namespace)
     own = find(kubernetes, name).name if name else ""
     # Bokeh's server is imported where it is used

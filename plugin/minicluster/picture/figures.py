@@ -3,14 +3,11 @@
 page.js fills their sources, which it finds by name. Bokeh is imported here alone, and only when a picture is made.
 """
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
-from minicluster.errors import ToolError
+from minicluster import picture
 
-#: The extra of this package that has Bokeh
-INSTALL_BOKEH = "pip install 'minicluster[dashboard]'"
 #: Colours that people with any kind of colour blindness tell apart (Okabe and Ito); those that are wrong have a pattern
 COLOURS = {
     "PENDING": "#999999",
@@ -44,15 +41,9 @@ _HOVER = [
 ]
 
 
-def check() -> None:
-    """Raise ToolError if Bokeh is missing."""
-    if not importlib.util.find_spec("bokeh"):
-        raise ToolError(f"the picture needs Bokeh, which is not installed: {INSTALL_BOKEH}")
-
-
 def script() -> Path:
     """Return the file with Bokeh's JavaScript, which is part of its package. Raises ToolError without Bokeh."""
-    check()
+    picture.check()
     import bokeh  # noqa: PLC0415 - see the top
 
     return Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from minicluster import picture
 from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.reasons import with_reasons
 from minicluster.cluster.without_flux import state_without_flux
@@ -16,7 +17,7 @@ from minicluster.console.terminal import ok
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
-from minicluster.picture import figures, page
+from minicluster.picture import page
 from minicluster.picture.feed import Reader, described, sizes
 from minicluster.picture.timeline import Timeline
 from minicluster.status.lookup import find, refusals
@@ -43,7 +44,7 @@ def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
 
     Raises StateError if its jobs can't be known, StatusError.
     """
-    figures.check()
+    picture.check()
     with refusals():
         cluster = with_reasons(kube, find(kube, name))
     timeline, status = Timeline(cluster.name, most), ""

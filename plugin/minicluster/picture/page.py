@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from minicluster import picture
 from minicluster.console.templates import rendered
 from minicluster.picture import figures
 from minicluster.picture.curves import MOST_RECORDS
@@ -41,7 +42,7 @@ def _page(name: str, config: dict[str, Any], **texts: str) -> str:
 
 def _config(name: str, where: str, **more: Any) -> dict[str, Any]:
     """Return what the script needs to know; ``where`` are the options of the commands that it shows."""
-    figures.check()
+    picture.check()
     return {
         "name": name,
         "where": where,

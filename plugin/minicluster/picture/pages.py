@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from minicluster import picture
 from minicluster.kube.port import KubePort
-from minicluster.picture import figures
 from minicluster.picture.feed import Feed
 
 LOCAL = "127.0.0.1"
@@ -59,7 +59,7 @@ class Pages:
 
         ``hosts`` are other names by which a proxy is reached. Pages that are ``writable`` can change things.
         """
-        figures.check()
+        picture.check()
         self.writable = writable
         self.kube, self.where, self.hosts, self.listing = kube, where, tuple(hosts), listing
         self.token, self.port = secrets.token_urlsafe(24), 0

@@ -19,7 +19,7 @@ from minicluster.sdk.finished import Result
 from minicluster.sdk.jobs import JobOptions
 from minicluster.status.lookup import Cluster
 from minicluster.status.reporter import ended
-from minicluster.waiting.loglines import LogPart
+from minicluster.waiting.logs import LogPart
 from minicluster.waiting.wait import is_ready, look_for
 
 #: Seconds in which there must be a lead

@@ -48,10 +48,10 @@ class Pictured:
         jobs, and drain and undrain nodes, and asks before it does.
         Raises SdkError without Bokeh, ArgumentError for a port that is taken.
         """
-        from minicluster.picture import figures  # noqa: PLC0415 - few programs need it
+        from minicluster import picture  # noqa: PLC0415 - few programs need it
 
         try:
-            figures.check()
+            picture.check()
         except ToolError as error:
             raise SdkError(str(error)) from None
         with translated():

@@ -1,4 +1,4 @@
 """Waits for a lead, a quorum or an end, and follows logs meanwhile.
 
-Doors: loglines, logs, ready, wait.
+Doors: logs, ready, wait.
 """
