@@ -1,6 +1,7 @@
 """What happens to a MiniCluster by chance, from a seed: jobs, kills, evictions, lost machines, failing requests."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -15,6 +16,10 @@ EPISODE_SECONDS = 1800.0
 FAST_SECONDS, SLOW_SECONDS = 8.0, 90.0
 #: How long jobs work; of what they want to be warned
 WORK_SECONDS, WARNINGS = (0.5, 5.0, 30.0, 120.0), ("", "", "USR1", "USR1@10s")
+#: The last digit of the seeds with Kueue
+KUEUE_DIGIT = 8
+#: How often the quota of Kueue changes, of all that happens
+QUOTA_PART = 0.1
 #: `flux.preemption` of some MiniClusters: when jobs are stopped for another one, in seconds
 PREEMPTION = ("20", "10", "15")
 
@@ -37,6 +42,8 @@ def episode(seed: int, changes: Mapping[str, tuple[str, str]] | None = None) -> 
     """Run one MiniCluster, let it settle, and return it. Raises AssertionError."""
     random = Random(seed)  # noqa: S311 - no secret
     setting = setting_of(random)
+    if seed % 10 == KUEUE_DIGIT:
+        setting = replace(setting, suspend=0.0, quota=random.randint(setting.least, setting.all))
     world = World(seed, setting, changes or {})
     try:
         world.run(60.0)
@@ -46,10 +53,21 @@ def episode(seed: int, changes: Mapping[str, tuple[str, str]] | None = None) -> 
             is_fast ^= random.random() < 0.1
             world.run(random.expovariate(1 / (FAST_SECONDS if is_fast else SLOW_SECONDS)))
             happens(world, random)
+            if world.kubernetes.kueue and random.random() < QUOTA_PART:
+                change_quota(world, random)
         world.settle()
     finally:
         world.close()
     return world
+
+
+def change_quota(world: World, random: Random) -> None:
+    """Let others take quota of Kueue, or all of it; the cluster may start again some minutes later."""
+    kueue, setting = world.kubernetes.kueue, world.setting
+    assert kueue
+    kueue.change(random.randint(0, setting.all))
+    again = random.randint(setting.least, setting.all)
+    world.loop.at(random.uniform(1.0, 600.0), lambda: kueue.change(max(kueue.quota, again)))
 
 
 def happen(world: World, random: Random) -> None:

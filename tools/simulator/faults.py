@@ -183,6 +183,13 @@ FAULTS = (
         "",
         seed=16,
     ),
+    Fault(
+        "a group that Kueue had never started got no pods once the agent had emptied it",
+        "kube",
+        '{"suspend": is_held(job), "parallelism": 0}',
+        '{"suspend": False, "parallelism": 0}',
+        seed=78,
+    ),
 )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from tools.simulator.clock import Loop, Process
 from tools.simulator.indexed_job import IndexedJob, merge
 from tools.simulator.instance import Instance
+from tools.simulator.kueue import Kueue, pods_of
 
 #: What a pod of ours has as its grace period, and the parts of it: jobs go on, jobs are ended
 GRACE_SECONDS, LEAVE_SECONDS, KILL_SECONDS = 40.0, 20.0, 12.0
@@ -30,6 +31,7 @@ class Pod:
     index: int  #: its rank in Flux
     leaves: bool = False  #: it was told to stop
     is_lost: bool = False  #: its machine is gone
+    is_gated: bool = False  #: Kueue has no quota for it yet
     program: Process | None = None  #: what it runs then
     deaths: int = 0
 
@@ -49,6 +51,7 @@ class Kubernetes:
         self.lead_started: Callable[[], None] = lambda: None
         self.shrinks: Callable[[IndexedJob, int], None] = lambda *_: None  #: is asked before a Job gets smaller
         self.suspended: Callable[[], None] = lambda: None
+        self.kueue: Kueue | None = None
         self._is_reconciling = False
         self.reconcile_soon()
 
@@ -61,7 +64,11 @@ class Kubernetes:
             self._wait(*TIME_OUT_SECONDS)
             raise error(f"{method} {path}: timed out")
         self._wait(*REQUEST_SECONDS)
-        answer = self._answer(error, method, urllib.parse.urlsplit(path).path.rsplit("/", maxsplit=2), body)
+        url = urllib.parse.urlsplit(path)
+        if url.path.endswith("/pods"):
+            answer = {"items": pods_of(self, self.jobs[url.query.rpartition("=")[2].rpartition("%3D")[2]])}
+        else:
+            answer = self._answer(error, method, url.path.rsplit("/", maxsplit=2), body)
         if method != "GET" and self.random.random() < self.lost_answer_part:
             self.failed = self.loop.now
             self._wait(*TIME_OUT_SECONDS)
@@ -131,9 +138,9 @@ class Kubernetes:
         for job in self.jobs.values():
             for rank in job.ranks[: job.size]:
                 if rank not in self.pods:
-                    self.pods[rank] = pod = Pod(rank)
-                    slow = self.random.random() < 0.1
-                    self._later(20.0 if slow else 1.0, 60.0 if slow else 4.0, pod, self._start)
+                    self.pods[rank] = pod = Pod(rank, is_gated=self.kueue is not None)
+                    if not pod.is_gated:
+                        self._schedule(pod)
             if self.random.random() < 0.3:
                 # its status
                 metadata = job.manifest["metadata"]
@@ -141,6 +148,17 @@ class Kubernetes:
         for rank, pod in list(self.pods.items()):
             if not self.job_of(rank).has(rank):
                 self.stop(pod)
+
+    def _schedule(self, pod: Pod) -> None:
+        slow = self.random.random() < 0.1
+        self._later(20.0 if slow else 1.0, 60.0 if slow else 4.0, pod, self._start)
+
+    def ungate(self, job: IndexedJob) -> None:
+        """Let the pods of a Job start."""
+        for rank in job.ranks:
+            if (pod := self.pods.get(rank)) and pod.is_gated:
+                pod.is_gated = False
+                self._schedule(pod)
 
     # the kubelets
 
@@ -152,7 +170,7 @@ class Kubernetes:
 
     def _start(self, pod: Pod) -> None:
         """Start the broker of a pod, or wait for the lead."""
-        if pod.leaves or pod.index in self.instance.brokers:
+        if pod.leaves or pod.is_gated or pod.index in self.instance.brokers:
             return
         if pod.index == 0:
             self.instance.start(0)

@@ -21,6 +21,7 @@ class Setting:
     period: float = 15.0
     has_budget: bool = True
     group: int = 0  #: the most nodes of a group, 0 for none; it may have none
+    quota: int = 0  #: the pods that Kueue lets run; 0 where there is no Kueue
     preemption: tuple[str, ...] = ()  #: AFTER, RUN and LEAVE of undrainer.py
 
     @property

@@ -17,6 +17,7 @@ from tools.simulator.indexed_job import IndexedJob
 from tools.simulator.instance import Instance
 from tools.simulator.jobs import Load, wanted
 from tools.simulator.kubernetes import KILL_SECONDS, LEAVE_SECONDS, Kubernetes
+from tools.simulator.kueue import Kueue
 from tools.simulator.lead import LeadPrograms
 from tools.simulator.setting import GROUP, Setting
 from tools.simulator.shipped import Folder
@@ -25,6 +26,8 @@ from tools.simulator.shipped import Folder
 SETTLE_SECONDS = 1800.0
 #: After which the agent must have seen a job that waits
 SEEN_SECONDS = 30.0
+#: For which the agent asks Kueue for no more after a refusal, and its look
+QUOTA_SECONDS = 330.0
 #: A lead that ends may take jobs for so long that its agent does not see; and for as long as its requests fail
 LAST_SECONDS, UNHEARD_SECONDS = 4.0, 30.0
 #: Reason of a drain by a person
@@ -49,6 +52,8 @@ class World:
         self.flux = Instance(self.loop, self.random, self.setting.groups, self.setting.cores)
         sizes = {name: 0 if name else self.setting.least for name in self.setting.groups}
         self.kubernetes = Kubernetes(self.loop, self.random, self.flux, sizes)
+        if self.setting.quota:
+            self.kubernetes.kueue = Kueue(self.kubernetes, self.setting.quota)
         self.said: list[str] = []
         self.jobs: set[int] = set()  #: that were taken
         self.overslept = 0  #: whether it had to be woken for the last jobs that it took
@@ -81,7 +86,9 @@ class World:
         busy = sorted(rank for rank in self.flux.used() if rank in going)
         if busy and self.flux.is_alive:
             raise BrokenError(f"the size becomes {size}, and jobs run on {busy}")
-        now = EPOCH_SECONDS + self.loop.now
+        kueue, now = self.kubernetes.kueue, EPOCH_SECONDS + self.loop.now
+        if kueue and self.loop.now - kueue.refused < QUOTA_SECONDS:
+            return
         left = {rank for job in self.kubernetes.jobs.values() for rank in job.ranks[: job.size] if rank not in going}
         by_hand = {rank for rank, (reason, _) in self.flux.drained.items() if reason == BY_HAND}
         for job in self.flux.active.values():
@@ -169,6 +176,8 @@ class World:
         kubernetes = self.kubernetes
         kubernetes.suspended = self.flux.drains = lambda: None
         kubernetes.down_until = kubernetes.error_part = kubernetes.lost_answer_part = 0.0
+        if kubernetes.kueue:
+            kubernetes.kueue.change(self.setting.all)
         for rank in [rank for rank, (reason, _) in self.flux.drained.items() if reason == BY_HAND]:
             self.drain(rank)
         self.run(SETTLE_SECONDS / 2)
