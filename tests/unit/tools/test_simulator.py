@@ -1,5 +1,8 @@
 """The simulator: a seed repeats a run, Hypothesis shrinks what breaks a cluster, and faults of the past are seen."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from tools.simulator.faults import FAULTS, Fault, is_detected
 from tools.simulator.indexed_job import merge
 from tools.simulator.jobs import Load
 from tools.simulator.setting import Setting
+from tools.simulator.trace import compared, replay
 from tools.simulator.world import World
 
 RANKS = st.integers(0, 5)
@@ -20,6 +24,12 @@ def test_nothing_breaks(seed: int) -> None:
     world = episode(seed)
     assert world.jobs or world.client.submissions
     assert all(world.flux.fates.is_known(job) for job in world.jobs)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_model_agrees_with_real_pods(seed: int) -> None:
+    facts = json.loads(Path(__file__).with_name("trace.json").read_text(encoding="utf-8"))
+    assert compared(replay(facts, seed)) == compared(facts)
 
 
 def test_a_seed_repeats_a_run() -> None:
