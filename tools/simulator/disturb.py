@@ -16,8 +16,8 @@ EPISODE_SECONDS = 1800.0
 FAST_SECONDS, SLOW_SECONDS = 8.0, 90.0
 #: How long jobs work; of what they want to be warned
 WORK_SECONDS, WARNINGS = (0.5, 5.0, 30.0, 120.0), ("", "", "USR1", "USR1@10s")
-#: The last digit of the seeds with Kueue
-KUEUE_DIGIT = 8
+#: The last digits of the seeds with Kueue
+KUEUE_DIGITS = (8,)
 #: How often the quota of Kueue changes, of all that happens
 QUOTA_PART = 0.1
 #: `flux.preemption` of some MiniClusters: when jobs are stopped for another one, in seconds
@@ -42,7 +42,7 @@ def episode(seed: int, changes: Mapping[str, tuple[str, str]] | None = None) -> 
     """Run one MiniCluster, let it settle, and return it. Raises AssertionError."""
     random = Random(seed)  # noqa: S311 - no secret
     setting = setting_of(random)
-    if seed % 10 == KUEUE_DIGIT:
+    if seed % 10 in KUEUE_DIGITS:
         setting = replace(setting, suspend=0.0, quota=random.randint(setting.least, setting.all))
     world = World(seed, setting, changes or {})
     try:

@@ -22,12 +22,12 @@ from tools.simulator.jobs import Load
 from tools.simulator.setting import Setting
 from tools.simulator.world import World
 
-POD_COUNT = 3
+TRACED_PODS = 3
 #: Of a trace, and seconds until all is well again after one
-TROUBLE_COUNT, WELL_SECONDS = 6, 180.0
+TROUBLE_TIMES, WELL_SECONDS = 6, 180.0
 #: Seconds of a job
 WORK_SECONDS = (1.0, 12.0)
-VALUES: Mapping[str, Any] = {"size": POD_COUNT, "logging": {"quiet": True}, "backoffLimit": 1000}
+VALUES: Mapping[str, Any] = {"size": TRACED_PODS, "logging": {"quiet": True}, "backoffLimit": 1000}
 RUNNER: Mapping[str, Any] = {"runFlux": True, "cores": 1}
 
 Facts = dict[str, Any]
@@ -56,16 +56,16 @@ def disturb(cluster: FluxRelease, chance: random.Random) -> Facts:
     begin = time.time()
     jobs: list[Facts] = []
     troubles: list[Facts] = []
-    for number in range(TROUBLE_COUNT):
+    for number in range(TROUBLE_TIMES):
         for _ in range(3):
-            nodes, seconds = chance.choice((1, 1, 2, POD_COUNT)), round(chance.uniform(*WORK_SECONDS), 1)
+            nodes, seconds = chance.choice((1, 1, 2, TRACED_PODS)), round(chance.uniform(*WORK_SECONDS), 1)
             words = (f"--job-name=job-{len(jobs)}", f"-N{nodes}", f"-n{nodes}", "sleep", str(seconds))
             assert cluster.flux(0, "submit", *words), "not accepted"
             jobs.append({"at": time.time() - begin, "nodes": nodes, "seconds": seconds})
-        index, at = number % POD_COUNT, time.time() - begin
+        index, at = number % TRACED_PODS, time.time() - begin
         cluster.kill_broker(index)
         after = well(cluster, brokers[index])
-        started = [index for index in range(POD_COUNT) if after[index] != brokers[index]]
+        started = [index for index in range(TRACED_PODS) if after[index] != brokers[index]]
         troubles.append({"at": at, "kill": index, "started": started})
         brokers = after
     until(lambda: not cluster.flux(0, "jobs", "-n", "-o", "{id}").strip(), WELL_SECONDS)
@@ -84,8 +84,8 @@ def well(cluster: FluxRelease, killed: str = "") -> list[str]:
     """Return the brokers once all are nodes, and one that was killed is none of them."""
 
     def found() -> list[str]:
-        brokers = [cluster.broker(index) for index in range(POD_COUNT)]
-        return brokers if all(brokers) and killed not in brokers and cluster.up() == f"0-{POD_COUNT - 1}" else []
+        brokers = [cluster.broker(index) for index in range(TRACED_PODS)]
+        return brokers if all(brokers) and killed not in brokers and cluster.up() == f"0-{TRACED_PODS - 1}" else []
 
     brokers: list[str] = until(found, WELL_SECONDS)
     return brokers
@@ -93,7 +93,7 @@ def well(cluster: FluxRelease, killed: str = "") -> list[str]:
 
 def replay(facts: Facts, seed: int) -> Facts:
     """Let the same happen in the model, and return the facts of that."""
-    world = World(seed, Setting(least=POD_COUNT, most=POD_COUNT, cores=1, has_budget=False))
+    world = World(seed, Setting(least=TRACED_PODS, most=TRACED_PODS, cores=1, has_budget=False))
     started: list[tuple[float, int]] = []
     begin, start = 120.0, world.flux.start
 
