@@ -38,7 +38,7 @@ FAULTS = (
         "losses",
         "if self.copies.has(self.handle, job, self.first):",
         'if job["id"] in self.copies.made:',
-        seed=3,
+        seed=6,
     ),
     Fault("jobs started on a lead that was leaving", "leave", "        stop_queue(handle)\n", "", seed=1),
     Fault("the agent never asked again after an outage", "retry", "2 * wait, now + wait", "2 * wait, math.inf", seed=1),
@@ -54,7 +54,7 @@ FAULTS = (
         "losses",
         'for states in ("running", "failed"):',
         'for states in ("running",):',
-        seed=3,
+        seed=6,
     ),
     Fault(
         "ranks of pods that are gone stayed drained",
@@ -75,7 +75,7 @@ FAULTS = (
         "losses",
         '*("failed to create guest ns", "reattach to running job is not implemented"),',
         "",
-        seed=3,
+        seed=6,
     ),
     Fault(
         "the copy of a job was made when it had ended",
@@ -96,7 +96,7 @@ FAULTS = (
         "losses",
         "if self.copies.has(self.handle, job, self.first):",
         "if self.copies.made.pop(job['id'], None) and self.copies.has(self.handle, job, self.first):",
-        seed=3,
+        seed=6,
     ),
     Fault(
         "a node left with a job that had just started there",

@@ -85,7 +85,10 @@ def well(cluster: FluxRelease, killed: str = "") -> list[str]:
 
     def found() -> list[str]:
         brokers = [cluster.broker(index) for index in range(TRACED_PODS)]
-        return brokers if all(brokers) and killed not in brokers and cluster.up() == f"0-{TRACED_PODS - 1}" else []
+        is_up = cluster.up() == f"0-{TRACED_PODS - 1}"
+        # one that lost its lead ends a little later
+        is_settled = is_up and brokers == [cluster.broker(index) for index in range(TRACED_PODS)]
+        return brokers if is_settled and all(brokers) and killed not in brokers else []
 
     brokers: list[str] = until(found, WELL_SECONDS)
     return brokers
