@@ -5,7 +5,7 @@ from typing import Any
 
 from minicluster.console import lines
 from minicluster.convert.part import Part
-from minicluster.documents.limits import BYTE_ORDER_MARK
+from minicluster.documents import BYTE_ORDER_MARK
 
 #: What a `$` or a backtick expands, unless it is escaped
 EXPANSION = re.compile(r"(?s)\\.|(\$[\w{(@*#?$!-]|`)")

@@ -10,10 +10,8 @@ from typing import Any
 import yaml
 from yaml import events
 
-#: Levels of lists and maps; Python's own limit of nested calls allows some hundreds.
-DEPTH_LEVELS = 100
-#: The byte-order mark, with which editors of Windows begin a file
-BYTE_ORDER_MARK = "\ufeff"
+from minicluster.documents import DEPTH_LEVELS
+
 #: Values that aliases may expand to, beyond those that are written.
 COPIED_VALUES = 100_000
 #: Characters of a string that count as one value.

@@ -5,14 +5,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
-from minicluster.documents import limits
+from minicluster.documents import BYTE_ORDER_MARK, DEPTH_LEVELS
 from minicluster.errors import SpecError
 from minicluster.kube.names import LABEL, to_number
 from minicluster.render import constants, handover, refusals, schema, upgrade
 from minicluster.render.handover import LiveClaim
 from minicluster.render.model import MiniClusterModel
 
-_TOO_DEEP = f"spec is nested more than {limits.DEPTH_LEVELS} levels deep"
+_TOO_DEEP = f"spec is nested more than {DEPTH_LEVELS} levels deep"
 
 
 def load(document: Mapping[str, Any]) -> MiniClusterModel:
@@ -114,7 +114,7 @@ def _drop_marks(spec: dict[str, Any]) -> None:
     for texts in (spec.get("flux", {}), *containers, *(container.get("commands", {}) for container in containers)):
         for key, text in texts.items():
             if isinstance(text, str):
-                texts[key] = text.removeprefix(limits.BYTE_ORDER_MARK)
+                texts[key] = text.removeprefix(BYTE_ORDER_MARK)
 
 
 def _resolve_hostlist(bursting: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ def _without_null(value: Any, level: int = 1) -> Any:
 
     Raises SpecError for a key that is not a string, and for what is nested too deeply.
     """
-    if level > limits.DEPTH_LEVELS:
+    if level > DEPTH_LEVELS:
         raise SpecError(_TOO_DEEP)
     if isinstance(value, dict):
         for key in value:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minicluster.documents.limits import BYTE_ORDER_MARK
+from minicluster.documents import BYTE_ORDER_MARK
 from minicluster.kube.names import MOST_CORES, NAME_CHARACTERS, to_number
 from minicluster.render.devices import names as gpu_names
 from minicluster.render.model import MiniClusterModel, may_run_flux
