@@ -69,7 +69,7 @@ case $verb in
   # it answers while a broker listens
   getattr) /bin/grep -qF " ${FLUX_URI#local://}" /proc/net/unix ;;
   event) [ "${1-}" != sub ] ;; # the instance ended
-  exec | dmesg | overlay | resource | uptime) ;;
+  exec | dmesg | jobtap | overlay | resource | uptime) ;;
   *)
     echo "the stand-in for flux does not know $verb $*" >&2
     exit 99

@@ -215,6 +215,21 @@ def test_an_older_broker_of_root_has_no_history_of_jobs(make: Make, user: int, i
     assert (done.code, done.both.startswith(own)) == (0, is_old)
 
 
+@pytest.mark.parametrize(
+    ("user", "version", "is_old"), [(0, "0.56.1", True), (1000, "0.56.1", False), (0, "0.57.0", False)]
+)
+def test_an_older_lead_of_root_has_no_history_of_jobs(
+    make: Make, shell: str, user: int, version: str, is_old: bool
+) -> None:
+    if shell == "busybox":
+        pytest.skip("its id is always its own")
+    pod = make(QUIET, {"command": "true"})
+    pod.command("id", f"echo {user}")
+    pod.play("--version", f"echo 'commands:    {version}'")
+    assert pod.run() == (0, "")
+    assert [call.words for call in pod.calls("jobtap")] == [["jobtap", "remove", ".history"]] * is_old
+
+
 def test_a_job_whose_flux_has_no_broker_fails_with_a_message(make: Make) -> None:
     pod = make(QUIET)
     here = pod.home / "minicluster"
