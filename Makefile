@@ -120,8 +120,8 @@ PYTEST = $(WITH) pytest -n auto --dist loadgroup
 CHART_TOOLS := $(addprefix $(BIN)/,helm helm3 helm-docs)
 POD_TOOLS := $(addprefix $(BIN)/,helm helm3 kubectl)
 
-# tests wait for a third of their time, so there are two workers for each processor
-WORKERS := $$((2 * $$(getconf _NPROCESSORS_ONLN)))
+# tests wait for half of their time, so there are three workers for each processor
+WORKERS := $$((3 * $$(getconf _NPROCESSORS_ONLN)))
 
 test: setup tools ## run all tests that can run here, each with the Helm and the shell whose turn it is; ARGS="…" goes to pytest, here and below
 	MINICLUSTER_TEST_TOOLS=built $(PYTEST) -n $(WORKERS) --turns $(ARGS)

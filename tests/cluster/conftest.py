@@ -17,12 +17,19 @@ from tools import kueue_beside, tenant
 from tools.releases import Release
 from tools.tenant import Tenant
 
-#: A module of more tests takes no longer: they are quick
-MANY = 25
+#: Seconds of a test, and of the modules and groups that are far from it
+TEST_SECONDS = 4
+UNIT_SECONDS = {
+    "kueue": 300,
+    "test_failures.py": 110,
+    "test_api.py": 40,
+    "test_schedules.py": 50,
+    "test_chart_testing.py": 50,
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Give each module of these tests, or each group, to one worker, and leave half of the workers to other tests.
+    """Give each module of these tests, or those that are together, to one worker, and leave half of the workers free.
 
     These mostly wait for controllers, so tests that compute run beside them all the time. And each cluster costs, to
     start and while it waits, as much as ten tests.
@@ -31,14 +38,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.
     units: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.path.parent == Path(__file__).parent:
-            group = item.get_closest_marker("xdist_group")
+            group = item.get_closest_marker("together")
             units[group.args[0] if group else item.path.name].append(item)
+    seconds = {unit: UNIT_SECONDS.get(unit, TEST_SECONDS * len(tests)) for unit, tests in units.items()}
     loads = [(0, f"cluster {number}") for number in range(max(1, workers // 2))]
-    for tests in sorted(units.values(), key=len, reverse=True):
+    for unit in sorted(units, key=lambda unit: seconds[unit], reverse=True):
         load, name = heapq.heappop(loads)
-        for test in tests:
-            test.add_marker(pytest.mark.xdist_group(name), append=False)
-        heapq.heappush(loads, (load + min(len(tests), MANY), name))
+        for test in units[unit]:
+            # xdist joins the names of several groups
+            test.add_marker(pytest.mark.xdist_group(name))
+        heapq.heappush(loads, (load + seconds[unit], name))
 
 
 @pytest.fixture(scope="session")

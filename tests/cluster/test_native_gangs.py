@@ -16,7 +16,7 @@ from tools.releases import Release
 
 pytestmark = [
     pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing"),
-    pytest.mark.xdist_group("gangs"),
+    pytest.mark.together("gangs"),
     pytest.mark.any_helm,
 ]
 GATES = "GenericWorkload=true,GangScheduling=true,WorkloadWithJob=true"
