@@ -46,8 +46,8 @@ def melt() -> str:
 
 
 def stamped(words: str) -> str:
-    """Return a script that tells when a launcher begins and ends."""
-    return f"{STAMP}\n{words}\n{STAMP}\n"
+    """Return a script that tells when a launcher begins and ends. One that fails ends the script, as it does a user's."""
+    return f"{STAMP} && {words} && {STAMP}\n"
 
 
 @cache
