@@ -46,7 +46,7 @@ def melt() -> str:
 
 
 def stamped(words: str) -> str:
-    """Return a script that tells when a launcher begins and ends. One that fails ends the script, as it does a user's."""
+    """Return a script that tells when a launcher begins and ends, and fails as it does."""
     return f"{STAMP} && {words} && {STAMP}\n"
 
 
