@@ -42,7 +42,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 #: How far the workers without a cluster step back (nice(2)): those with one wait the most, and end last
-STEPS_BACK = 15
+STEPS_BACK = 5
 PRIORITY = pytest.StashKey[int]()
 
 # what a contributor has set for commands is not for tests
