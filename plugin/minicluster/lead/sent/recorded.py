@@ -13,8 +13,7 @@ from described import KEY_ATTRIBUTE
 from flux.job import JobID
 from history import History, folder
 from inner_jobs import records_inside
-from job_record import TIMES, USAGE_ATTRIBUTES
-from state import jobs
+from job_record import TIMES
 
 if TYPE_CHECKING:
     from replies import Replies
@@ -28,8 +27,7 @@ MARK = re.compile(f'"{KEY_ATTRIBUTE}": "([^"]*)"')
 
 def inside(handle: Any, ended: bool) -> Iterator[dict[str, Any]]:
     """Yield the records of the jobs inside of jobs that run, with ``ended`` also of those that have ended."""
-    records = records_inside(handle, jobs(handle, "running", USAGE_ATTRIBUTES), asks=True)
-    return (each for each in records if ended or each["state"] != "INACTIVE")
+    return (each for each in records_inside(handle) if ended or each["state"] != "INACTIVE")
 
 
 class Recorded:

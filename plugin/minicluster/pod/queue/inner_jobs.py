@@ -12,7 +12,8 @@ import subprocess
 from contextlib import suppress
 from typing import Any, Iterable, Iterator, Mapping
 
-from job_record import annotation, record
+import state
+from job_record import USAGE_ATTRIBUTES, annotation, record
 from state import parse_idset, to_idset
 
 #: Where the ended instances inside of a job have told of their jobs
@@ -98,9 +99,9 @@ def lines_inside(text: str) -> tuple[Mapping[str, int], list[str]]:
     return {**counts_of(stats, ""), "kept": len(lines)}, lines
 
 
-def records_inside(handle: Any, jobs: Iterable[Mapping[str, Any]], *, asks: bool) -> Iterator[dict[str, Any]]:
-    """Yield the records of the jobs inside of some; with ``asks`` also of what runs."""
-    for text in told_inside(handle, jobs, asks=asks).values():
+def records_inside(handle: Any) -> Iterator[dict[str, Any]]:
+    """Yield the records of the jobs inside of jobs that run. Raises OSError."""
+    for text in told_inside(handle, state.jobs(handle, "running", USAGE_ATTRIBUTES), asks=True).values():
         yield from map(json.loads, lines_inside(text)[1])
 
 

@@ -15,7 +15,6 @@ from typing import Any, Iterator, Mapping, Sequence
 from flux.job import JobID
 from history import History, folder
 from inner_jobs import records_inside
-from job_record import USAGE_ATTRIBUTES
 from slurm_fields import SACCT_FIELDS
 from slurm_flux import all_jobs, cluster_name, ids_of, newest, open_flux, user_name
 from slurm_format import apart, by_names, lines, parsable
@@ -24,7 +23,6 @@ from slurm_parse import read_words
 from slurm_squeue import as_json, select, states_of
 from slurm_tables import OPTIONS_OF
 from slurm_words import moment_of
-from state import jobs as listed
 
 SACCT_COLUMNS = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 SACCT_BRIEF = "JobID,State,ExitCode"
@@ -95,11 +93,7 @@ def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
 
 def _earlier(handle: Any) -> Iterator[Job]:
     """Yield the jobs of the records beside Flux's state, and those inside of jobs that run."""
-    records = chain(
-        (json.loads(text) for _, text in History(folder())),
-        records_inside(handle, listed(handle, "running", USAGE_ATTRIBUTES), asks=True),
-    )
-    for record in records:
+    for record in chain((json.loads(text) for _, text in History(folder())), records_inside(handle)):
         path = record["id"] if record["number"] is None else ""
         user = record.get("user") or {}
         entry = {
