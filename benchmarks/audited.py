@@ -31,7 +31,7 @@ import yaml
 
 from benchmarks.coscheduling import PROGRAM, coscheduler, join, pod_group
 from benchmarks.observing import cpu
-from benchmarks.results import Row, save, with_load
+from benchmarks.results import Row, medians, save, with_load
 from benchmarks.small_jobs import NAMESPACE, create_namespace, job
 from tools import kueue_beside
 from tools.clients import BIN, CHART, Helm, run_program, until
@@ -200,16 +200,7 @@ def measure(way: str, gangs: int) -> Row:
 
 def summary(way: str, gangs: int, rounds: Sequence[Row]) -> Row:
     """Return the medians of a way, and the shortest and longest time of its last binding."""
-    medians = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
-    bound = sorted(each["bound_seconds"] for each in rounds)
-    return {
-        "way": WAYS[way],
-        "gangs": gangs,
-        "rounds": len(rounds),
-        **medians,
-        "least_bound_seconds": bound[0],
-        "most_bound_seconds": bound[-1],
-    }
+    return {"way": WAYS[way], "gangs": gangs, "rounds": len(rounds), **medians(rounds, "bound_seconds")}
 
 
 def main() -> None:

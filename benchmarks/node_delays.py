@@ -13,7 +13,6 @@ Three rounds take about eight minutes. Needs the programs that `make tools` buil
 
 import argparse
 import os
-import statistics
 import tempfile
 import threading
 import time
@@ -22,7 +21,7 @@ from typing import Any
 
 from benchmarks.brokers import NAME, bootstrapped
 from benchmarks.large_growth import NAMESPACE, WINDOWS, Brokers, Pods, agent
-from benchmarks.results import Row, save, with_load
+from benchmarks.results import Row, medians, save, with_load
 from tools.clients import BIN, Helm, output, run_program, until
 from tools.embedded import NODE_SIZE, EmbeddedCluster, simulated_node
 from tools.releases import Release
@@ -154,10 +153,7 @@ def main() -> None:
     options = parser.parse_args()
     load = os.getloadavg()[0]
     found = measured(options.nodes, options.rounds, options.come, options.go)
-    medians = {key: statistics.median(row[key] for row in found) for key in found[0]}
-    own = sorted(row["own_seconds"] for row in found)
-    ends = {"least_own_seconds": own[0], "most_own_seconds": own[-1]}
-    rows = [{"nodes": options.nodes, "rounds": options.rounds, **medians, **ends}]
+    rows = [{"nodes": options.nodes, "rounds": options.rounds, **medians(found, "own_seconds")}]
     save(options.file, with_load(options.where, load), rows)
 
 

@@ -13,7 +13,6 @@ whose program is missing is left out. Needs the cluster of MINICLUSTER_TEST_KUBE
 import argparse
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks import operator_objects as objects
-from benchmarks.results import Row, save, with_load
+from benchmarks.results import Row, medians, save, with_load
 from tools import testbed
 from tools.clients import CHART, ClusterError, KubernetesCluster, output, run_program, until
 from tools.embedded import LEASH
@@ -129,10 +128,7 @@ def read(said: str) -> Row:
 
 def summary(way: str, pods: int, runs: Sequence[Row]) -> Row:
     """Return the medians of a way, and the shortest and longest life."""
-    medians = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-    life = sorted(run["life_seconds"] for run in runs)
-    ends = {"least_life_seconds": life[0], "most_life_seconds": life[-1]}
-    return {"way": WAYS[way], "pods": pods, "rounds": len(runs), **medians, **ends}
+    return {"way": WAYS[way], "pods": pods, "rounds": len(runs), **medians(runs, "life_seconds")}
 
 
 def main() -> None:

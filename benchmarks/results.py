@@ -8,7 +8,8 @@ to the page. Units are in the names of the keys: seconds, bytes, ``_mib`` for Mi
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,17 @@ def save(path: Path, where: str, rows: list[Row]) -> None:
     """Write a set of figures with today's date, one row a line."""
     date = datetime.now(UTC).date().isoformat()
     path.write_text(rendered(__file__, "results.json.j2", date=date, where=where, rows=rows), encoding="utf-8")
+
+
+def medians(runs: Sequence[Row], key: str) -> Row:
+    """Return the median of each figure of some runs, and least and most of one.
+
+    >>> medians([{"a_seconds": 3, "b": 1}, {"a_seconds": 1, "b": 2}], "a_seconds")
+    {'a_seconds': 2.0, 'b': 1.5, 'least_a_seconds': 1, 'most_a_seconds': 3}
+    """
+    known = {each: statistics.median(run[each] for run in runs) for each in runs[0]}
+    times = [run[key] for run in runs]
+    return {**known, f"least_{key}": min(times), f"most_{key}": max(times)}
 
 
 def with_load(where: str, before: float) -> str:
