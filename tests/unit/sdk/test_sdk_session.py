@@ -330,7 +330,8 @@ def test_a_session_leaves_a_silent_lead_and_connects_again(client, monkeypatch):
     assert client.leads.come().begin().next()["again"]
 
 
-def test_a_session_stays_disconnected_while_no_job_is_open(client):
+def run_and_break_off(client):
+    """Let a job run to its end, and then end the connection."""
     lead = client.leads.come()
     future = client.submit("true")
     key = lead.begin().next()["key"]
@@ -339,6 +340,10 @@ def test_a_session_stays_disconnected_while_no_job_is_open(client):
     future.result(10)
     lead.break_off()
     assert lead.is_closed.wait(10)
+
+
+def test_a_session_stays_disconnected_while_no_job_is_open(client):
+    run_and_break_off(client)
     assert client.leads.asked == 1
     lead = client.leads.come()
     client.submit("true")
@@ -373,14 +378,7 @@ def test_a_session_asks_an_absent_api_server_again_for_a_limited_time(client, mo
 
 
 def test_the_time_without_open_jobs_is_no_outage(client, monkeypatch):
-    lead = client.leads.come()
-    future = client.submit("true")
-    key = lead.begin().next()["key"]
-    lead.say(key=key, id="f1")
-    lead.end(key)
-    future.result(10)
-    lead.break_off()
-    assert lead.is_closed.wait(10)
+    run_and_break_off(client)
     until(lambda: client.session.problem and not client.session._is_connected)
     # an hour later
     now = time.monotonic() + 3600
