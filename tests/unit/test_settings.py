@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from minicluster import settings
-from minicluster.commands import config, options, slurm
+from minicluster.commands import options, setup, slurm
 from minicluster.console import terminal
 from minicluster.errors import SettingError
 from minicluster.release.created import CreateReleaseOptions, value_words
@@ -135,12 +135,12 @@ def given(words: list[str]) -> dict[str, Any]:
 
 
 def test_config_shows_each_setting_and_where_it_comes_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = CliRunner().invoke(config.command, [])
+    shown = CliRunner().invoke(setup.config_command, [])
     assert (shown.exit_code, shown.stderr) == (0, f"minicluster: there is no {path}\n")
     path.write_text('namespace = "hpc"', encoding="utf-8")
     settings.written.cache_clear()
     monkeypatch.setenv("MINICLUSTER_COLORS", "false")
-    assert CliRunner().invoke(config.command, []).output == (
+    assert CliRunner().invoke(setup.config_command, []).output == (
         "SETTING          VALUE                          FROM\n"
         f'namespace        "hpc"                          {path}\n'
         "context          the kubeconfig's current one   default\n"
@@ -149,7 +149,7 @@ def test_config_shows_each_setting_and_where_it_comes_from(path: Path, monkeypat
         "image-registry   each image's own               default\n"
         "colors           false                          MINICLUSTER_COLORS\n"
     )
-    as_json = as_in_schema("config", json.loads(CliRunner().invoke(config.command, ["-o", "json"]).output))
+    as_json = as_in_schema("config", json.loads(CliRunner().invoke(setup.config_command, ["-o", "json"]).output))
     assert (as_json["file"], list(as_json["settings"])) == (str(path), list(settings.SETTINGS))
     assert as_json["settings"]["context"] == {"value": None, "from": "default"}
     assert "\033[3" not in terminal.drawn("[x]", 20)

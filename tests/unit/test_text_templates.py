@@ -20,7 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from minicluster.burst import machines
-from minicluster.commands import dashboard
+from minicluster.commands import pictures
 from minicluster.console.templates import rendered
 from minicluster.errors import SpecError
 from minicluster.picture import page as picture
@@ -157,7 +157,7 @@ def of_index(text: str) -> None:
 
 
 def of_opener(text: str) -> None:
-    found = Parts(rendered(dashboard.__file__, "open.html.j2", address=text))
+    found = Parts(rendered(pictures.__file__, "open.html.j2", address=text))
     assert found.attributes["content"] == [f"0; url={text}"]
 
 

@@ -1,11 +1,11 @@
-"""The command line of ``minicluster`` outside Helm: one module for each command, with a function ``command``."""
+"""The command line of ``minicluster`` outside Helm; each module has the commands of one subject."""
 
+from importlib import import_module
 from signal import SIGINT
 from typing import Any
 
 import click
 
-from minicluster.commands.lazy import LazyGroup
 from minicluster.console.signals import interruptible
 from minicluster.errors import Interrupted
 
@@ -34,13 +34,46 @@ SECTIONS = {
     "Rendering and GitOps": ("template", "render", "argocd", "keygen", "convert"),
     "Setup and help": ("config", "mcp", "support", "plugin", "chart"),
 }
-#: The module of each command, where it is not the command's name: that of `list` would hide Python's own
+#: The modules of several commands; each of the others has the command of its name
+SUBJECTS = {
+    "lifecycle": ("create", "scale", "replace", "delete"),
+    "status": ("status", "list", "why", "wait"),
+    "nodes": ("shell", "logs", "copy"),
+    "jobs": ("jobs", "output", "simulate"),
+    "pictures": ("dashboard", "top"),
+    "slurm": SECTIONS["Slurm's commands"],
+    "rendering": ("template", "render", "keygen", "convert"),
+    "setup": ("config", "plugin", "chart"),
+}
 MODULES = {name: name for names in SECTIONS.values() for name in names}
-MODULES |= {"list": "listing", **dict.fromkeys(SECTIONS["Slurm's commands"], "slurm")}
+MODULES |= {name: module for module, names in SUBJECTS.items() for name in names}
 
 
-class Commands(LazyGroup):
-    """Commands in sections, which Ctrl-C ends without an empty line: click would print one."""
+class Commands(click.Group):
+    """Commands in sections, imported when they are used: all of them would cost each command 0.15 s.
+
+    Ctrl-C ends one without an empty line: click would print one.
+    """
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Return the names."""
+        return [*MODULES]
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command; None when there is none of this name."""
+        if name not in MODULES:
+            return None
+        known = vars(import_module(f"{__package__}.{MODULES[name]}")).values()
+        return next(each for each in known if isinstance(each, click.Command) and each.name == name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of some words. Raises NoSuchCommand, with names that are near."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand:
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by their sections, and then the options."""
@@ -77,9 +110,7 @@ def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -
         context.exit()
 
 
-@click.group(
-    cls=Commands, modules=MODULES, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,

@@ -11,7 +11,7 @@ from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
 from minicluster.cluster.pods import read_pods
-from minicluster.commands.status import command
+from minicluster.commands.status import status_command
 from minicluster.status.document import document
 from minicluster.status.snapshot import snapshot
 from minicluster.status.table import table
@@ -223,5 +223,5 @@ def test_the_problem_of_a_lost_lead_says_when_and_why_it_was_lost() -> None:
 def test_each_status_document_has_the_keys_that_the_help_lists() -> None:
     keys = list(show(*BUSY))
     assert [list(show(*seen)) for seen in (IDLE, (job(), [], None), (job(), FOUR, "no socket"))] == [keys] * 3
-    lines = [line.strip().split("  ")[0] for line in (command.help or "").splitlines() if "  " in line.strip()]
+    lines = [line.strip().split("  ")[0] for line in (status_command.help or "").splitlines() if "  " in line.strip()]
     assert sorted(name for line in lines for name in line.split(", ")) == sorted(keys)

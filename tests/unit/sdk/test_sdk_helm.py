@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fake_kube import FakeChannel, FakeKube
-from minicluster.commands import create
+from minicluster.commands import lifecycle
 from minicluster.errors import END
 from minicluster.kube.tool import CommandError
 from minicluster.sdk import (
@@ -151,7 +151,7 @@ PRINTED = {"print_values"}
 
 
 def test_create_has_all_that_the_command_has() -> None:
-    found = {OTHER_NAMES.get(str(each.name), each.name) for each in create.command.params} - PRINTED
+    found = {OTHER_NAMES.get(str(each.name), each.name) for each in lifecycle.create_command.params} - PRINTED
     parameters = {*inspect.signature(MiniCluster.create).parameters} - {"options", "values", "chart", "progress"}
     assert parameters | {*CreateOptions.__annotations__} == found
 

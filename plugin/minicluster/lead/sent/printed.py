@@ -3,7 +3,7 @@
 JOB is an id in any of Flux's forms. Each stream goes to its own. If output goes to a file, a line says to which, and
 what is in it follows. A line says that a job has not begun. Ends with 1 and a line if there is no such job, or no
 output of it any more.
-Given to `flux python -c` by commands/output.py. Runs with the view's Python, 3.8 or later.
+Given to `flux python -c` by `minicluster output`. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations

@@ -1,13 +1,17 @@
-"""``minicluster plugin``: this package as a plugin of Helm 4, for those who installed it by pip."""
+"""Commands of the set-up: ``plugin`` for Helm 4, ``chart``, and ``config``, the settings of a person."""
 
+import json
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import yaml
 
+from minicluster import settings
+from minicluster.commands import json_keys, options
 from minicluster.console import streams
 from minicluster.documents import yamlio
 from minicluster.errors import ToolError
@@ -19,14 +23,14 @@ FILE_MARK = "# Written by `minicluster plugin install`.\n"
 
 
 @click.group("plugin")
-def command() -> None:
+def plugin_command() -> None:
     """Install or remove this package as a plugin of Helm 4.
 
     Helm 3 needs no plugin: it finds `minicluster` in PATH.
     """
 
 
-@command.command()
+@plugin_command.command()
 def install() -> None:
     """Install this package as a plugin of Helm 4.
 
@@ -42,7 +46,7 @@ def install() -> None:
     streams.write(f"installed {folder}\n".encode())
 
 
-@command.command()
+@plugin_command.command()
 def uninstall() -> None:
     """Undo `minicluster plugin install`."""
     folder = _folder()
@@ -99,3 +103,64 @@ def _name(text: str) -> object:
     except yaml.YAMLError:
         return None
     return document.get("name") if isinstance(document, dict) else None
+
+
+@click.group("chart")
+def chart_command() -> None:
+    """Find the chart that this package contains."""
+
+
+@chart_command.command()
+def path() -> None:
+    """Print the chart's folder.
+
+    \b
+    Examples:
+      helm install flux-sample "$(minicluster chart path)" -f values.yaml --post-renderer minicluster
+    """
+    streams.write(os.fsencode(helm.CHART) + b"\n")
+
+
+HEADS = ("SETTING", "VALUE", "FROM")
+
+
+CONFIG_HELP = f"""\
+Show your settings, and where each comes from.
+
+They are in ~/.config/minicluster.toml, or in the folder that XDG_CONFIG_HOME names, or in variables such as
+MINICLUSTER_NAMESPACE. An option overrides a variable, which overrides the file. image, view-image and
+image-registry are for values that a new MiniCluster does not have.
+
+{json_keys.in_words("config")}
+
+\b
+Examples:
+  minicluster config
+  echo 'namespace = "hpc"' >> ~/.config/minicluster.toml
+  MINICLUSTER_IMAGE_REGISTRY=registry.example.com minicluster create demo
+"""
+
+
+@click.command("config", help=CONFIG_HELP)
+@options.output
+def config_command(output: str) -> None:
+    """Show your settings, and where each comes from."""
+    resolved, file = settings.resolve(), settings.file()
+    if output == "json":
+        each = {key: {"value": one.value, "from": one.source} for key, one in resolved.items()}
+        streams.write(json.dumps({"file": str(file), "settings": each}, indent=2).encode() + b"\n")
+        return
+    rows = [HEADS, *((key, _shown(key, one.value), one.source) for key, one in resolved.items())]
+    for setting, value, source in rows:
+        click.echo(f"{setting:{_width(rows, 0)}}   {value:{_width(rows, 1)}}   {source}")
+    if not file.exists():
+        streams.say(f"there is no {file}")
+
+
+def _shown(key: str, value: str | bool | None) -> str:
+    """Return a value as the file has it, or what the default means."""
+    return settings.SETTINGS[key].default if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _width(rows: Sequence[tuple[str, str, str]], place: int) -> int:
+    return max(len(row[place]) for row in rows)

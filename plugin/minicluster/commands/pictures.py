@@ -1,4 +1,4 @@
-"""``minicluster dashboard``: a live page of the jobs and nodes of a MiniCluster, on this machine."""
+"""Commands that draw a MiniCluster: ``dashboard`` in a browser, ``top`` on the terminal."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ from minicluster.status.lookup import find
 @click.option("--host", "hosts", multiple=True, metavar="HOST[:PORT]", help="Another name by which a proxy is reached.")
 @click.option("--writable", is_flag=True, help="Let the page cancel jobs, and drain and undrain nodes.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
-def command(
+def dashboard_command(
     name: str, namespace: str, context: str, port: int, hosts: tuple[str, ...], writable: bool, no_open: bool
 ) -> None:
     """Show the jobs and nodes of a MiniCluster on a live page.
@@ -110,3 +110,27 @@ def remove_page(path: Path | None) -> None:
     if path:
         path.unlink(missing_ok=True)
         path.parent.rmdir()
+
+
+@click.command("top")
+@options.of_cluster
+def top_command(name: str, namespace: str, context: str) -> None:
+    """Show the jobs and nodes of a MiniCluster on the terminal.
+
+    Takes the whole terminal until you press q: the queue, the nodes and the size over the last ten minutes, what
+    happened, and the jobs. Keys sort the jobs, and show one with the end of its output. Without a terminal it prints
+    one picture, as plain text.
+
+    Uses kubectl, with the permissions of `minicluster status`, and `list` of events to know why the size changed.
+
+    \b
+    Example:
+      minicluster top flux-sample
+    """
+    kubernetes = Kubernetes(context, namespace)
+    own_name = find(kubernetes, name).name
+    # rich is imported where it draws
+    from minicluster.picture import top  # noqa: PLC0415
+
+    with suppress(KeyboardInterrupt):
+        top.show(kubernetes, own_name)
