@@ -8,6 +8,7 @@ import pytest
 from autoscaled import agent, gated, resize
 from kube import Kube
 from minicluster.cluster.reasons import WORKLOADS
+from placement import ADMISSION_SECONDS, Quota
 from queued import (
     ELASTIC,
     beside,
@@ -19,7 +20,6 @@ from queued import (
     with_priority,
 )
 from quick import QuickCluster
-from quota import ADMISSION_SECONDS, Quota
 from simulated import end
 from support import Helm, lines_with
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import replicas
+import scaler
 from autoscale import Policy
 from autoscaled import SCALES, again, agent, resize, size
 from log import Once
@@ -22,8 +22,8 @@ Look = Callable[[], list[int]]
 def look(release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     """Return a function that looks as the agent does, and returns all requests so far."""
     requests: list[int] = []
-    monkeypatch.setattr(replicas, "request_size", lambda _, asked: requests.append(asked))
-    seen = replicas.Replicas()
+    monkeypatch.setattr(scaler, "request_size", lambda _, asked: requests.append(asked))
+    seen = scaler.Replicas()
 
     def once() -> list[int]:
         pod = agent(release, tmp_path)

@@ -12,7 +12,7 @@ from broker_pods import UNSHARE, Flux
 from burst_pods import Side, Sides, status, submit
 from minicluster.burst import machines, plan
 from minicluster.burst.address import Address
-from minicluster.burst.room import Offer, root_jobs
+from minicluster.burst.demand import Offer, root_jobs
 from minicluster.lead import program
 from minicluster.render import curve
 from minicluster.render.load import load

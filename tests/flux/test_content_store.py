@@ -93,7 +93,7 @@ def written(cluster: Cluster) -> int:
 
 def test_the_store_keeps_what_the_queue_needs_and_not_what_all_jobs_left(make: Make) -> None:
     cluster = make(QUIET)
-    edit(cluster, "compaction.py", "LEAST_JOBS = 5000", "LEAST_JOBS = 20")
+    edit(cluster, "kvs_cleanup.py", "LEAST_JOBS = 5000", "LEAST_JOBS = 20")
     edit(cluster, "archive.sh", "LARGE_STORE_BYTES=268435456", "LARGE_STORE_BYTES=1")
     cluster.keep_jobs(KEPT).start().wait_for_ready()
     held = cluster.lead.flux("submit", "--urgency=hold", "echo", "held").strip()

@@ -31,7 +31,7 @@ class Observed:
         (folder / "minicluster/agent.json").write_text('{"max_size": 2, "policy": null}')
         (folder / "boot").write_text(BOOT)
         (folder / "program").write_text(first_line("observe"))
-        (folder / "detail").write_text(first_line("detail"))
+        (folder / "explain").write_text(first_line("explain"))
         self.folder = folder
         observe = f'{{ cat {folder}/program; cat {folder}/open; }} | flux python -c "$(cat {folder}/boot)" 100 &'
         os.mkfifo(folder / "open")
@@ -138,8 +138,8 @@ def test_the_lead_tells_the_command_and_the_output_of_a_job(observed: Observed) 
     observed.do("flux submit --quiet --job-name=talks -n1 sh -c 'seq 9000; sleep 1; echo err >&2; exit 3'")
     observed.until(has("talks", "FAILED"))
     name = by_name(observed.timeline)["talks"]["id"]
-    boot, out = observed.folder / "boot", observed.folder / "out"
-    observed.do(f'flux python -c "$(cat {boot})" {name} <{observed.folder}/detail >{out}.new; mv {out}.new {out}')
+    boot, program, out = (observed.folder / each for each in ("boot", "explain", "out"))
+    observed.do(f'flux python -c "$(cat {boot})" {name} shown <{program} >{out}.new; mv {out}.new {out}')
     end = time.monotonic() + SECONDS
     while not out.exists():
         assert time.monotonic() < end

@@ -41,7 +41,7 @@ FAULTS = (
         seed=6,
     ),
     Fault("jobs started on a lead that was leaving", "leave", "        stop_queue(handle)\n", "", seed=1),
-    Fault("the agent never asked again after an outage", "retry", "2 * wait, now + wait", "2 * wait, math.inf", seed=1),
+    Fault("the agent never asked again after an outage", "agent", "2 * wait, now + wait", "2 * wait, math.inf", seed=1),
     Fault(
         "the cluster shrank below what a waiting job needs",
         "need",
@@ -107,7 +107,7 @@ FAULTS = (
     ),
     Fault(
         "the jobs of a leaving pod were not put back",
-        "again",
+        "requeue",
         "return ask_for_copies(self.handle, wanted) if wanted and not self.lost else {}",
         "return {}",
         seed=1,

@@ -45,8 +45,10 @@ class LeadPrograms:
         stand_ins["threading"] = threading_module(self.loop, partial(self._thread, name))
         # the volume is never full, its store never large
         stand_ins["saved"] = SimpleNamespace(problem=lambda _: "", state_folder=None)
-        stand_ins["compaction"] = SimpleNamespace(Compaction=lambda _: SimpleNamespace(look=lambda _: ""))
-        stand_ins["kvs_cleanup"] = SimpleNamespace(remove_empty_directories=lambda _: None)
+        compaction = SimpleNamespace(look=lambda _: "")
+        stand_ins["kvs_cleanup"] = SimpleNamespace(
+            Compaction=lambda _: compaction, remove_empty_directories=lambda _: None
+        )
         programs = self.programs_with(stand_ins)
         listen = self.listeners.setdefault(name, [])
         programs.changes.Changes = type("Changes", (Listener,), {"loop": self.loop, "others": listen})

@@ -77,7 +77,7 @@ class World:
         handle, programs = Handle(self.flux, index), self.programs
         self.loop.sleep(self.random.uniform(0.1, 1.5))
         times = programs.leave.Times(LEAVE_SECONDS, KILL_SECONDS)
-        requeue = programs.again.Requeue(handle, "requeue", False)
+        requeue = programs.requeue.Requeue(handle, "requeue", False)
         role = "worker" if index else "lead"
         programs.leave.main(handle, role, times, programs.leave.Paths(Folder(), "", ""), requeue)
 

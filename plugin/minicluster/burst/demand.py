@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from minicluster.burst.room import Offer, root_jobs
+from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
 from minicluster.console import streams
@@ -20,8 +20,46 @@ from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import Conversation, talk
 from minicluster.render.model import MiniClusterModel
+from minicluster.render.resources import ranked
 from minicluster.status.lookup import Cluster
 from minicluster.status.reporter import describe, ended, see
+
+
+class Offer(NamedTuple):
+    """Hosts of consecutive ranks that the queue may use."""
+
+    first: int
+    registered: int
+    size: int = 0  #: hosts that run or start
+    most: int = 0  #: the most hosts that it may have
+
+
+class RootJob(NamedTuple):
+    """A Job of a root: that of its own hosts, or of a group."""
+
+    name: str
+    ranks: range  #: of all its hosts
+    most: int = 0  #: hosts that the autoscaler may make; 0 without one
+    priority: int = 0  #: those with a larger one grow first
+
+    def offer(self, job: Mapping[str, Any]) -> Offer:
+        """Return what it has, and may add by itself, by the Job in Kubernetes; none when that has ended or is gone."""
+        if end_of(self.name, job):
+            return Offer(self.ranks.start, len(self.ranks))
+        # nobody knows when one that is held back starts
+        size = 0 if job["spec"].get("suspend") else size_of(job)
+        return Offer(self.ranks.start, len(self.ranks), size, max(size, self.most))
+
+
+def root_jobs(root: MiniClusterModel) -> list[RootJob]:
+    """Return the Jobs of a root, in the order in which its autoscaler lets them grow."""
+    own, *others = (ranks for ranks, _ in ranked(root))
+    root_pools = [RootJob(root.name, own, int(root.autoscaling.get("max", 0)))]
+    for group, ranks in zip(root.groups, others, strict=False):
+        limits = group.autoscaling
+        root_pools.append(RootJob(f"{root.name}-{group.name}", ranks, limits.get("max", 0), limits.get("priority", 0)))
+    return sorted(root_pools, key=lambda job: -job.priority)
+
 
 #: Seconds until the next attempt at most; seconds until the root's Job is read again
 MOST_RETRY_SECONDS, JOB_SECONDS = 10.0, 30.0

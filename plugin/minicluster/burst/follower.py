@@ -5,9 +5,8 @@ import threading
 import time
 
 from minicluster.burst import install, root
-from minicluster.burst.demand import JOB_SECONDS, BurstNeed, Demand
+from minicluster.burst.demand import JOB_SECONDS, BurstNeed, Demand, Offer
 from minicluster.burst.install import How
-from minicluster.burst.room import Offer
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits, Seen, Windows
 from minicluster.cluster.job import end_of

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minicluster.burst import plan
-from minicluster.burst.demand import Demand
+from minicluster.burst.demand import Demand, Offer
 from minicluster.burst.follower import Follower
 from minicluster.burst.install import How
-from minicluster.burst.room import Offer
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits
 from minicluster.console import streams

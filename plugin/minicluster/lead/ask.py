@@ -33,7 +33,6 @@ QUESTIONS = {
     "why of a job": Limit(20, "explain"),
     "whether a job would fit": Limit(30, "would_fit"),
     "picture": Limit(60, "observe"),
-    "job of a picture": Limit(20, "detail"),
     "change of a page": Limit(20),
     "events of a job": Limit(20),
     "output of a job": Limit(60, "printed"),

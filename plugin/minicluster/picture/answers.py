@@ -61,7 +61,7 @@ def job_answer(kube: KubePort, name: str, job: str) -> dict[str, Any]:
         cluster = find(kube, name)
         if 0 not in cluster.pods:
             raise ChoiceError(f"{name} has no lead now: what the page shows is all that is known")
-        known = json.loads(ask.ask(kube, cluster.pods[0], "job of a picture", ("/bin/sh", "-c", ASK, BOOT, job)))
+        known = json.loads(ask.ask(kube, cluster.pods[0], "why of a job", ("/bin/sh", "-c", ASK, BOOT, job, "shown")))
     except (MiniClusterError, ValueError) as error:
         return {"error": str(error)}
     if "error" in known or not known["job"]:

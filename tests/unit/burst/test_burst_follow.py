@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from minicluster.burst import address, demand, follower, plan
+from minicluster.burst.demand import Offer, RootJob
 from minicluster.burst.install import How
-from minicluster.burst.room import Offer, RootJob
 from minicluster.burst.root import BurstRequest
 from minicluster.burst.windows import BurstLimits
 from minicluster.kube import tool as kubectl

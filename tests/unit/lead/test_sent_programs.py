@@ -11,19 +11,12 @@ from minicluster.pod import without_comments
     ("program", "modules"),
     [
         ("burst_need", ["saved", "offers", "state", "changes", "need", "pending"]),
-        (
-            "detail",
-            [
-                *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "explain"),
-                *("copies", "need", "start_times", "used_now"),
-            ],
-        ),
         ("distribute", []),
         ("ending", ["saved", "offers", "state", "begun", "requeue"]),
         (
             "explain",
             [
-                *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record", "copies"),
+                *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record"),
                 *("need", "start_times", "used_now"),
             ],
         ),
@@ -31,7 +24,7 @@ from minicluster.pod import without_comments
         (
             "mine",
             [
-                *("history", "output_events", "begun", "saved", "offers", "state", "job_record", "copies"),
+                *("history", "output_events", "begun", "saved", "offers", "state", "job_record"),
                 *("unmet", "waiting", "described", "instance"),
             ],
         ),
@@ -42,7 +35,7 @@ from minicluster.pod import without_comments
                 *("used_now", "inner_jobs"),
             ],
         ),
-        ("printed", ["history", "output_events", "output_files"]),
+        ("printed", ["history", "output_events"]),
         # remote.py has no reasons where the lead's pod lacks what waiting.py imports
         (
             "remote",
@@ -55,14 +48,13 @@ from minicluster.pod import without_comments
                     "job_record",
                     "job_report",
                     "inner_jobs",
-                    "copies",
                     "begun",
                     "live_output",
                 ),
                 "instance",
             ],
         ),
-        ("settle", ["saved", "offers", "state", "begun", "requeue", "again"]),
+        ("settle", ["saved", "offers", "state", "begun", "requeue"]),
         ("waiting", ["unmet"]),
         ("would_fit", ["ingest", "need", "offers", "saved", "start_times", "state", "unmet", "waiting"]),
     ],

@@ -95,7 +95,7 @@ class PictureLead:
 
     def _run(self, words: Sequence[str]) -> Any:
         if words[0] == "/bin/sh":
-            return FakeChannel(json.dumps(self.answers.get(words[-1], {"error": "no id"})).encode())
+            return FakeChannel(json.dumps(self.answers.get(words[-2], {"error": "no id"})).encode())
         if words[1] in ("cancel", "resource"):
             self.changes.append([*words])
             return FakeChannel(stderr=self.refuses.encode(), code=1 if self.refuses else 0)

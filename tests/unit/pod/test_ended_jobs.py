@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ended import EndedJobs
+from metrics import EndedJobs
 
 
 def counts(successful: int, failed: int = 0, purged: int = 0) -> dict[str, int]:

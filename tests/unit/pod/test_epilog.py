@@ -15,7 +15,7 @@ import node_jobs
 import pytest
 import shared_memory
 from epilog import Epilog
-from node_words import f58
+from node_state import f58
 from processes import send_to_all
 
 from tools.clients import until

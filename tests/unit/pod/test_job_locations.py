@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import locations
+import frobnicator
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -46,8 +46,8 @@ PLACES = {
     ids=str,
 )
 def test_ranks_take_the_place_of_locations(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert locations.resolve(given, PLACES) == expected
-    assert locations.has_locations(given) == (given != expected)
+    assert frobnicator.resolve(given, PLACES) == expected
+    assert frobnicator.has_locations(given) == (given != expected)
 
 
 LEAF = st.sampled_from(["zone=a", "zone=b", "^zone=a", "^zone=b", "node=n1", "^node=n2", "gpu", "^gpu"])
@@ -78,7 +78,7 @@ def test_a_job_gets_only_nodes_that_it_wants_wherever_the_unknown_ones_are(
     tree: dict[str, Any], zone: str, node: str, gpu: bool
 ) -> None:
     try:
-        found = locations.resolve(tree, PLACES)
+        found = frobnicator.resolve(tree, PLACES)
     except ValueError:
         assume(False)
     for rank, told in PLACES.items():
@@ -105,18 +105,18 @@ def test_a_job_gets_only_nodes_that_it_wants_wherever_the_unknown_ones_are(
 )
 def test_a_location_where_no_node_is_is_an_error_that_names_those_that_there_are(wish: str, problem: str) -> None:
     with pytest.raises(ValueError) as error:
-        locations.resolve({"and": [{"properties": [wish]}]}, PLACES)
+        frobnicator.resolve({"and": [{"properties": [wish]}]}, PLACES)
     assert str(error.value) == problem
 
 
 def test_the_error_names_ten_locations_at_most() -> None:
     with pytest.raises(ValueError, match=r"give one of n0 \(1\), .*, n7 \(1\) and 2 more"):
-        locations.resolve({"properties": ["node=x"]}, {rank: {"node": f"n{rank}"} for rank in range(12)})
+        frobnicator.resolve({"properties": ["node=x"]}, {rank: {"node": f"n{rank}"} for rank in range(12)})
 
 
 def test_a_location_that_all_nodes_have_can_not_be_avoided() -> None:
     with pytest.raises(ValueError, match=r"\^zone=a: all nodes are there now"):
-        locations.resolve({"properties": ["^zone=a"]}, {0: {"zone": "a"}, 1: {}})
+        frobnicator.resolve({"properties": ["^zone=a"]}, {0: {"zone": "a"}, 1: {}})
 
 
 @dataclass
@@ -155,7 +155,7 @@ class Broker:
 
 def test_the_brokers_tell_where_they_are_and_r_tells_it_of_others() -> None:
     broker = Broker()
-    assert locations.ask(broker, broker.rpc("resource.status", nodeid=0).get()) == {
+    assert frobnicator.ask(broker, broker.rpc("resource.status", nodeid=0).get()) == {
         0: {"node": "n0", "zone": "a"},
         1: {"node": "n1", "zone": "a"},
         2: {"zone": "b"},

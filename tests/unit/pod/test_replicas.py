@@ -9,7 +9,7 @@ from autoscale import Policy
 from fake_flux import FakeFlux, modules
 from kube import KubeError
 from log import Once
-from replicas import Replicas
+from scaler import Replicas
 from state import requested_size
 
 

@@ -51,7 +51,7 @@ def leave(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ca
         clock = clock or Clock()
         words = (role, clock.now, clock.now, SECONDS, KILL, 7, tmp_path, on_stop, *(lost or ("kept",)), "", "")
         # it keeps the functions of the Flux that it was imported with
-        monkeypatch.delitem(sys.modules, "again", raising=False)
+        monkeypatch.delitem(sys.modules, "requeue", raising=False)
         run_program(monkeypatch, flux, "leave.py", *words, clock=clock)
         return clock
 

@@ -6,13 +6,18 @@ needs SSH, a launcher's pod or a file of hosts. Each field is taken out of the d
 
 from typing import Any
 
-from minicluster.convert.mpijob import job_pods, launcher, pod_names, policy
+from minicluster.convert.mpijob import job_pods, launcher, pod_names
 from minicluster.convert.part import Map, Part, Report
 from minicluster.errors import ConvertError
+from minicluster.render.constants import KUEUE_PRIORITY, KUEUE_QUEUE
 
 MPI_JOB = "MPIJob"
 #: Which option Open MPI needs, since nothing tells its version
 OF_OPEN_MPI = "is OpenMPI: Open MPI 5 needs {}, without it each task is a world of its own; Open MPI 4 needs nothing"
+#: Schedulers of gangs, by the name that pods give
+GANGS = {"volcano": "volcano", "scheduler-plugins-scheduler": "coscheduling"}
+NO_GANG = "no pod names the scheduler volcano or scheduler-plugins-scheduler; set gang.kind and pod.schedulerName"
+SCHEDULING = ("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds")
 
 
 def values(name: str, given: Map, labels: Map, report: Report) -> Map:
@@ -28,8 +33,8 @@ def values(name: str, given: Map, labels: Map, report: Report) -> Map:
     converted, words = job_pods.values(workers, first, name)
     leads = int(spec.fields.get("runLauncherAsWorker") is True)
     converted["size"] = _size(spec, workers)
-    policy.convert(spec.make("runPolicy"), converted)
-    policy.queue(labels, converted)
+    convert_policy(spec.make("runPolicy"), converted)
+    take_queue(labels, converted)
     launcher.convert(first, words, converted, implementation, slots)
     pod_names.rename(converted, name, leads, report)
     refuse_rest(spec)
@@ -91,3 +96,63 @@ def _rest(path: str, value: Any) -> Any:
             yield from _rest(f"{path}.{key}" if path else key, item)
     elif value is not None:
         yield path
+
+
+def convert_policy(policy: Part, converted: Map) -> None:
+    """Take over runPolicy. Raises ConvertError for a value without a counterpart."""
+    take = policy.fields.pop
+    clean = take("cleanPodPolicy", None)
+    if clean == "None":
+        policy.warn("cleanPodPolicy", "is dropped: it kept the workers after the work; here all pods end with it")
+    elif clean not in (None, "", "All", "Running"):
+        raise ConvertError(f"runPolicy.cleanPodPolicy is {clean}: must be All, Running or None")
+    seconds = take("ttlSecondsAfterFinished", None)
+    if seconds is not None:
+        converted |= {} if seconds else {"cleanup": True}
+        stays = "the release stays until `helm uninstall`"
+        kept = f"is dropped: the Job keeps its logs, and {stays}; cleanup: true removes the Job at its end"
+        policy.warn("ttlSecondsAfterFinished", kept if seconds else f"is cleanup here: it removes the Job, {stays}")
+    for key, name in (("activeDeadlineSeconds", "deadlineSeconds"), ("suspend", "suspend")):
+        if policy.get(key):
+            converted[name] = policy.get(key)
+        take(key, None)
+    retries = take("backoffLimit", None)
+    if retries is not None:
+        converted["backoffLimit"] = retries
+        policy.warn("backoffLimit", "counts pods that were lost here: a program that fails is not started again")
+    manager = take("managedBy", None)
+    if manager not in (None, "", "kubeflow.org/mpi-operator"):
+        raise ConvertError(f"runPolicy.managedBy is {manager}: here Kubernetes runs the Job; drop it")
+    _convert_scheduling(policy.make("schedulingPolicy"), converted)
+
+
+def _convert_scheduling(scheduling: Part, converted: Map) -> None:
+    """Take over what the gang schedulers read."""
+    pod = converted.setdefault("pod", {})
+    kind = GANGS.get(str(pod.get("schedulerName")))
+    given = {key: scheduling.fields.pop(key, None) for key in SCHEDULING}
+    given = {key: value for key, value in given.items() if value is not None}
+    if kind:
+        converted["gang"] = {"kind": kind}
+    elif given:
+        scheduling.warn("", f"is dropped: {NO_GANG}")
+        return
+    queue, least = given.get("queue"), given.get("minAvailable")
+    if queue and kind == "volcano":
+        converted["gang"]["queue"] = queue
+    if least is not None and least < converted["size"]:
+        converted["minSize"] = least
+        scheduling.warn("minAvailable", "is minSize here: the work starts when as many nodes are up")
+    if given.get("priorityClass") and kind == "volcano":
+        pod.setdefault("priorityClassName", given["priorityClass"])
+    used = ("minAvailable", *(("queue", "priorityClass") if kind == "volcano" else ()))
+    for key in given.keys() - set(used):
+        scheduling.warn(key, "is dropped: the PodGroup has no such field here")
+
+
+def take_queue(labels: Map, converted: Map) -> None:
+    """Take over the labels that Kueue reads."""
+    keys = {KUEUE_QUEUE: "queueName", KUEUE_PRIORITY: "priorityClass"}
+    kueue = {name: labels[key] for key, name in keys.items() if labels.get(key)}
+    if kueue:
+        converted["kueue"] = kueue

@@ -1,12 +1,13 @@
-"""explain.py ID: why a job waits, where it runs or how it ended, as JSON.
+"""explain.py ID [shown]: why a job waits, where it runs or how it ended, as JSON.
 
 ``job`` is its record (job_record.py), {} if there is no such job; ``waits`` the reason of one that waits, else "";
 ``needs`` the sizes that would give it nodes, by group, "" for the cluster's own; ``grows`` the most nodes that the
 agent gives a group by itself; ``said`` the last lines of its output, ``again`` the job that runs it once more, or "",
 ``quiet_since`` when one of several tasks that has no limit of time printed last, or null, ``starts`` when one that
 waits will start, and after which job, or null, ``warned`` what flux.idleJobs says of one that runs, or the jobs that
-were stopped for one that waits, and ``now`` the lead's time.
-Given to `flux python -c` by why.py. Runs with the view's Python, 3.8 or later.
+were stopped for one that waits, and ``now`` the lead's time. With ``shown`` also its ``command``, and the end of its
+``output``, for a page.
+Given to `flux python -c` by why.py and picture/answers.py. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ import time
 from typing import Any, Mapping
 
 import flux
-from copies import copies_after
 from flux.job import JobID, job_kvs_lookup
 from flux.job.list import job_list_id
 from history import History, folder
-from job_record import REPORT_ATTRIBUTES, annotation, record, user_of
+from job_record import REPORT_ATTRIBUTES, annotation, copies_after, record, user_of
 from output_events import OUTPUT_KEY, data_of, events, lookup
 from start_times import Start, estimate
 from used_now import used_now
@@ -29,6 +29,8 @@ from waiting import WAITING_STATES, autoscaled, reasons, unmet_of
 
 #: Lines of the output of a job that has failed, and the most characters of each
 SAID_LINES, LINE_CHARACTERS = 5, 200
+#: The end of an output that a page shows; characters of a command
+END_BYTES, SHOWN_COMMAND_CHARACTERS = 20_000, 4000
 #: Between the end of a job and a start that is at that end
 ESTIMATE_SECONDS = 2.0
 
@@ -42,30 +44,29 @@ def listed(handle: Any, job: int) -> dict[str, Any] | None:
     return {**attributes, "id": job}
 
 
-def last_lines(handle: Any, job: int) -> list[str]:
-    """Return the last lines that a job printed, none where Flux has no output of it."""
+def printed(handle: Any, job: int) -> tuple[bytes, float | None]:
+    """Return what a job has printed, and when it printed last; nothing where Flux has no output of it."""
     try:
         output = events(lookup(handle, job, OUTPUT_KEY))
     except OSError:
-        return []
-    printed = b"".join(data for event in output for _, data in data_of(event["name"], event.get("context", {})))
-    said = printed.decode(errors="replace")
+        return b"", None
+    pieces, last = [], None
+    for event in output:
+        for _, data in data_of(event["name"], event.get("context", {})):
+            pieces.append(data)
+            last = event["timestamp"]
+    return b"".join(pieces), last
+
+
+def last_lines(handle: Any, job: int) -> list[str]:
+    """Return the last lines that a job printed, none where Flux has no output of it."""
+    said = printed(handle, job)[0].decode(errors="replace")
     return [shortened(line, LINE_CHARACTERS) for line in said.split("\n") if line.strip()][-SAID_LINES:]
 
 
 def shortened(text: str, most: int) -> str:
     """Return a text, which ends with … where it had more than so many characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def last_print(handle: Any, job: int) -> float | None:
-    """Return when a job printed last, None where Flux has no output of it."""
-    try:
-        output = events(lookup(handle, job, OUTPUT_KEY))
-    except OSError:
-        return None
-    times = [event["timestamp"] for event in output if data_of(event["name"], event.get("context", {}))]
-    return max(times, default=None)
 
 
 def copy_of(handle: Any, job: Mapping[str, Any]) -> str:
@@ -116,19 +117,25 @@ def explained(handle: Any, number: int) -> tuple[dict[str, Any], dict[str, Any]]
         shown["usage"] = used_now(handle, job)
         explanation["warned"] = str(noted.get("why") or "")
         if (shown["ntasks"] or 0) > 1 and not jobspec.get("attributes", {}).get("system", {}).get("duration"):
-            explanation["quiet_since"] = last_print(handle, number)
+            explanation["quiet_since"] = printed(handle, number)[1]
     elif shown["result"] not in (None, "COMPLETED"):
         explanation.update(said=last_lines(handle, number), again=copy_of(handle, job))
     return explanation, jobspec
 
 
-def main(text: str) -> dict[str, Any]:
+def main(text: str, *shown: str) -> dict[str, Any]:
     """Return what is known of a job. Raises OSError; ValueError for a text that is no id."""
-    return explained(flux.Flux(), int(JobID(text)))[0]
+    handle, number = flux.Flux(), int(JobID(text))
+    explanation, jobspec = explained(handle, number)
+    if shown:
+        words = [str(word) for task in jobspec.get("tasks", ())[:1] for word in task["command"]]
+        explanation["command"] = shortened(" ".join(words), SHOWN_COMMAND_CHARACTERS)
+        explanation["output"] = printed(handle, number)[0][-END_BYTES:].decode(errors="replace")
+    return explanation
 
 
 if __name__ == "__main__":
     try:
-        print(json.dumps(main(sys.argv[1])))
+        print(json.dumps(main(*sys.argv[1:])))
     except ValueError:
         print(json.dumps({"error": "no id"}))

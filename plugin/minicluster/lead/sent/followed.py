@@ -12,11 +12,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from copies import copies_after
 from described import calls_function, marked
 from flux import constants
 from flux.job import JobID, event_watch_async
-from job_record import TIMES, USAGE_ATTRIBUTES, usage
+from job_record import TIMES, USAGE_ATTRIBUTES, copies_after, usage
 from output_events import KEPT_BYTES, Event, Tail, events
 from recorded import GONE, Recorded
 

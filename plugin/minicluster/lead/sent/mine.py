@@ -26,9 +26,9 @@ from typing import Any, Iterator
 
 import flux
 from begun import catch_up, is_younger
-from copies import copies_after
 from flux.job import JobID, JobList, cancel, job_kvs_lookup
 from history import History, folder
+from job_record import copies_after
 from output_events import data_of, events, lookup
 
 #: The user attribute of a job with the key

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Iterator
+from typing import IO, Any, Iterator, Mapping
 
 import flux
 from flux import constants
@@ -24,7 +27,56 @@ from flux.job._wrapper import _RAW
 from flux.job.event import JobEventWatchFuture
 from history import History, folder
 from output_events import OUTPUT_KEY, Event, data_of, events, lookup
-from output_files import OutputFile, first_rank
+
+#: Prints a file from a byte on; a path that is no file, such as /dev/null, has nothing
+TAIL_FILE = 'if [ -f "$1" ]; then exec tail -c "+$2" "$1"; fi; [ -e "$1" ]'
+
+#: Between two looks at a file that grows
+FOLLOW_SECONDS = 0.5
+
+
+def first_rank(resources: Mapping[str, Any]) -> str:
+    """Return the rank of the first node of an R (RFC 20)."""
+    match = re.search(r"\d+", resources["execution"]["R_lite"][0]["rank"])
+    assert match, "an R_lite has ranks"
+    return match[0]
+
+
+class OutputFile:
+    """A file that a job writes its output to, on the first of its nodes: read through Flux, and copied to a stream."""
+
+    def __init__(self, rank: str, path: str, stream: IO[bytes]) -> None:
+        self.rank, self.path, self.stream, self.copied = rank, path, stream, 0
+        self._ended = threading.Event()
+        self._follower = threading.Thread(target=self._follow, daemon=True)
+
+    def follow(self) -> None:
+        """Copy what is in it, and what comes."""
+        self._follower.start()
+
+    def finish(self) -> bool:
+        """Copy what is left of it, when nobody writes to it any more; return whether it could be read."""
+        self._ended.set()
+        if self._follower.ident:
+            self._follower.join()
+        return self._copy()
+
+    def _follow(self) -> None:
+        # `flux exec` holds back what a `tail -f` prints
+        while not self._ended.wait(FOLLOW_SECONDS):
+            self._copy()
+
+    def _copy(self) -> bool:
+        line = ["flux", "exec", "--noinput", "-r", self.rank, "/bin/sh", "-c", TAIL_FILE, "sh", self.path]
+        line.append(str(self.copied + 1))
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603 - words, no shell
+        pipe = process.stdout
+        assert pipe, "it was started with a pipe"
+        for data in iter(lambda: pipe.read1(1 << 16), b""):  # type: ignore[attr-defined]
+            self.stream.write(data)
+            self.stream.flush()
+            self.copied += len(data)
+        return process.wait() == 0
 
 
 class Printer:

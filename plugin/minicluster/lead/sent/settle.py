@@ -5,7 +5,7 @@ send ``{"end": true}``: the running jobs go back into the queue and are cancelle
 those that run again, by their names, and the ``lost``, which can't; or ``{"start": true}``: the queue goes on, and the
 reply is ``started``. It goes on, too, when the client is gone, however that ended. The cluster's own work is left
 alone: the next lead submits it again. The stop is not stored: the next lead's queue runs, if nobody had stopped it.
-Sent with offers.py, state.py, requeue.py and again.py; runs with the view's Python, 3.8 or later.
+Sent with offers.py, state.py and requeue.py; runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from contextlib import redirect_stdout, suppress
 from typing import Any, Iterator, TextIO
 
 import flux
-from again import Requeue
 from flux.job import JobID, cancel
-from requeue import lookup, own_attributes
+from requeue import Requeue, lookup, own_attributes
 from state import jobs
 
 REPLACE_REASON = "minicluster: the MiniCluster is replaced"

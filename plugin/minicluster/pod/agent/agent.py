@@ -15,27 +15,59 @@ import math
 import os
 import sys
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Callable, NoReturn
 
 import flux
 import metrics
 import state
+from autoscale import GroupSettings, read_groups
 from budget import DisruptionBudget, pods_to_hold
 from changes import NEED_STREAMS, START_STREAMS, Changes, pause_after
-from ended import EndedJobs
-from group_settings import GroupSettings, read_groups
-from kube import Kube, server
+from kube import Kube, KubeError, server
 from log import Once, Problems, log
-from retry import RETRY_SECONDS, Retry
 from scaled_job import ScaledJob
 from scaler import Scaler
 
+#: Seconds after which a request that failed is repeated; doubled each time, up to the period
+RETRY_SECONDS = 1.0
 #: Exit code without a broker: container.sh waits for the next one
 BROKER_GONE_CODE = 75
 #: Seconds until the next look of a part that is off
 OFF = (math.inf, math.inf)
+
+
+@dataclass
+class Retry:
+    """A look at Kubernetes that may fail, and when it is tried again."""
+
+    failure: str  #: what the log says before the error
+    about: str  #: the log's subject
+    pause: float = RETRY_SECONDS
+    again: float = -math.inf
+
+    def attempt(
+        self, look: Callable[[], tuple[float, float]], now: float, period: float, once: Once
+    ) -> tuple[float, float]:
+        """Look, unless a failure was too short a time ago.
+
+        Return what the look returns, the least and the most seconds until the next one; after a failure, both are the
+        seconds until it is tried again.
+        """
+        if now < self.again:
+            return self.again - now, self.again - now
+        try:
+            answer = look()
+        except KubeError as error:
+            once.fail(f"{self.failure}: {error}", self.about)
+            wait = min(period, self.pause)
+            self.pause, self.again = 2 * wait, now + wait
+            return wait, wait
+        self.pause = RETRY_SECONDS
+        once.fail("", self.about)
+        return answer
 
 
 class Agent:
@@ -49,7 +81,7 @@ class Agent:
         self.holding = Retry("the PodDisruptionBudget can't be read or changed now", "budget")
         self.scaling = Retry("the size can't be read or changed now", "scaling")
         self.server = metrics.MetricsServer()
-        self.ended = EndedJobs()
+        self.ended = metrics.EndedJobs()
 
     def look(self, now: float) -> tuple[float, float]:
         """Look at Flux and act, at a time of the monotonic clock.

@@ -17,6 +17,26 @@ TOLERANCE_PART = 0.1
 STEPPED = "waits: the last step is less than a period ago"
 
 
+class GroupSettings(NamedTuple):
+    """Nodes whose pods are of one Job."""
+
+    name: str  #: "" for the cluster's own
+    ranks: range  #: of all hosts that the brokers know
+    size: int  #: of the values
+    limits: Mapping[str, Any]  #: of the autoscaler: min, max and priority; {} without one
+
+
+def read_groups(settings: Mapping[str, Any]) -> list[GroupSettings]:
+    """Return the groups in the order of their ranks."""
+    own = {"name": "", "size": settings["size"], "max_size": settings["max_size"], "policy": settings["policy"]}
+    groups, first = [], 0
+    for each in (own, *settings["groups"]):
+        ranks = range(first, first + int(each["max_size"]))
+        groups.append(GroupSettings(each["name"], ranks, int(each["size"]), each["policy"] or {}))
+        first = ranks.stop
+    return groups
+
+
 @dataclass(frozen=True)
 class Policy:
     """``autoscaling`` of the values; windows in seconds."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Iterable, Iterator, Mapping, Sequence, Tuple
 
@@ -19,9 +19,30 @@ JOB_STATES = ("depend", "priority", "sched", "run", "cleanup")
 MOST_CONNECTIONS = 16
 #: Seconds after which a connection is closed on which nothing comes or goes
 SILENT_SECONDS = 10.0
-
 #: Labels and a value
 Sample = Tuple[Mapping[str, str], float]
+
+
+@dataclass
+class EndedJobs:
+    """Counts jobs that have ended, never back: Flux tells only how many records of old jobs it has purged."""
+
+    last: Mapping[str, int] = field(default_factory=dict)  #: the counts at the last look; {}: none yet
+    purged: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESULTS, 0))
+
+    def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Return the counts of jobs with all that have ended since the first look."""
+        new = counts["purged"] - self.last.get("purged", counts["purged"])
+        if self.last and new >= 0:
+            # as many of each kind are gone as its count has sunk, at least
+            for result in RESULTS:
+                sunk = min(new, max(0, self.last[result] - counts[result]))
+                self.purged[result] += sunk
+                new -= sunk
+            # the others came and went; most often all jobs end alike
+            self.purged[max(RESULTS, key=lambda result: counts[result])] += new
+        self.last = dict(counts)
+        return {**counts, **{result: counts[result] + self.purged[result] for result in RESULTS}}
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,43 @@ from typing import Any, Collection, Iterable, Mapping, NamedTuple
 
 from kube import INDEX
 from kube_job import has_gate
-from quota import QUOTA_SECONDS
 from state import to_idset
 
+#: Seconds that Kueue may take to admit pods
+ADMISSION_SECONDS = 15.0
+#: Seconds until the agent again asks for more than Kueue has admitted
+QUOTA_SECONDS = 300.0
 #: Seconds after which pods that are not ready are told: most are by then
 TOLD_SECONDS = 60.0
+#: The states of an index's pods; the first one counts
+POD_STATES = ("ready", "gated", "unplaced", "stuck")
+
+
+@dataclass
+class Quota:
+    """Remembers which size Kueue refused; all times in seconds of a monotonic clock.
+
+    Kueue admits a new size as a whole: unless there is quota for all of it, none of its new pods starts.
+    """
+
+    limit: float = math.inf  #: the largest size to ask for
+    since: float | None = None  #: since when pods have been gated
+    again: float = math.inf  #: when the limit ends
+
+    def granted(self, now: float, size: int, gated: int) -> int:
+        """Return the size to have: ``size``, or if pods have been gated for too long, halfway to the admitted size."""
+        if now >= self.again:
+            self.limit = self.again = math.inf
+        if not gated:
+            self.since = None
+            return size
+        assert gated <= size, f"{gated} of {size} pods are gated"
+        if self.since is None:
+            self.since = now
+        if now - self.since < ADMISSION_SECONDS:
+            return size
+        self.since, self.limit, self.again = None, size - 1, now + QUOTA_SECONDS
+        return size - (gated + 1) // 2
 
 
 class Lacking(NamedTuple):
@@ -41,10 +73,6 @@ def lacking(pods: Iterable[Mapping[str, Any]], size: int) -> Lacking:
     best = {index: min(states, default="unplaced", key=POD_STATES.index) for index, states in by_node.items()}
     unplaced, stuck = (frozenset(i for i, one in best.items() if one == state) for state in ("unplaced", "stuck"))
     return Lacking(sum(state == "gated" for state in best.values()), unplaced, stuck)
-
-
-#: The states of an index's pods; the first one counts
-POD_STATES = ("ready", "gated", "unplaced", "stuck")
 
 
 def _state(pod: Mapping[str, Any]) -> str:

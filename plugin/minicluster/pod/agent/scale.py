@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import flux
 import flux.kvs
-from group_settings import read_groups
+from autoscale import read_groups
 from state import request_size, size_key
 
 

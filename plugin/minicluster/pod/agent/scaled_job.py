@@ -11,14 +11,12 @@ from typing import Any, Container, Iterable, Mapping
 
 import drains
 import state
-from autoscale import Autoscaler, Decision, Policy, Snapshot
-from group_settings import read_groups
+from autoscale import Autoscaler, Decision, Policy, Snapshot, read_groups
 from kube import Kube, KubeError
 from kube_job import is_elastic, pods
 from log import Once, log
 from need import Group
-from placement import TOLD_SECONDS, Lacking, Placement, lacking, named
-from quota import Quota
+from placement import TOLD_SECONDS, Lacking, Placement, Quota, lacking, named
 
 #: Seconds after which Kueue suspends a Job with a pod that is not ready, by default
 KUEUE_SECONDS = 1800

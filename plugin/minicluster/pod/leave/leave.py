@@ -6,7 +6,7 @@ A worker drains its own rank; the lead stops the queue, dumps it to ARCHIVE and 
 are empty. Jobs that still run after LEAVE are told to stop, a launcher before them. FOLDER/stopping is created before:
 what ends after that did not end by itself. FOLDER/launcher has the process id of a launcher that runs.
 Jobs that may run again, all with ON_STOP `requeue`, first get a copy in the queue, unless the queue is `lost` with the
-pod (again.py).
+pod (requeue.py).
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import flux
-from again import Requeue
 from flux.job import JobID, cancel
 from flux.job import kill as send
 from job_report import write
 from processes import children, descendants
 from rank import STOP_REASON, drain, is_idle, running_jobs, stop_joining
+from requeue import Requeue
 
 JOBS_POLL_SECONDS = 0.5
 #: Part of KILL that a cancelled job has between SIGTERM and SIGKILL; Flux itself gives 5 s (exec.kill-timeout)

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import state
+from autoscale import read_groups
 from changes import Changes, pause_after
 from flux.job import JobID, cancel
 from flux.job import kill as send
-from group_settings import read_groups
 from need import Request
 from preemption_plan import Free, Stoppable, Stops, Waiter, stops_for, without
 from recovery import queue_status

@@ -13,10 +13,12 @@ import errno
 import json
 import signal
 import time
+from contextlib import suppress
 from typing import Any, Iterable, Iterator, Mapping
 
 from begun import catch_up
 from flux.job import JobID, job_kvs_lookup, submit
+from flux.job import kill as send
 from flux.job.list import job_list_id
 from flux.util import parse_fsd
 from state import jobs
@@ -194,3 +196,46 @@ def _ask(handle: Any, request: Mapping[str, Any], last: bool) -> Any:
             raise
         time.sleep(0.1)
         return None
+
+
+class Requeue:
+    """What a leaving pod does with its jobs that may run again: warns them, and asks rank 0 for their copies."""
+
+    def __init__(self, handle: Any, on_stop: str, lost: bool) -> None:
+        """With the value of pod.onStop; ``lost``: the queue is lost with this pod, so no copy is made."""
+        self.handle, self.on_stop, self.lost = handle, on_stop, lost
+        #: By job: whether it may run again, and the signal and time of its warning
+        self.known: dict[int, tuple[bool, tuple[int, float] | None]] = {}
+        self.warned: set[int] = set()
+
+    def says(self, job: int) -> tuple[bool, tuple[int, float] | None]:
+        """Return what the attributes of a job say; a wrong one is logged, once. Raises OSError."""
+        if job not in self.known:
+            again, first = False, None
+            try:
+                jobspec = lookup(self.handle, job)
+                again = may_run_again(jobspec, self.on_stop)
+                first = warning(jobspec) if jobspec and again else None
+            except ValueError as error:
+                print(f"minicluster: job {JobID(job).f58plain}: {error}", flush=True)
+            self.known[job] = again, first
+        return self.known[job]
+
+    def put_back(self, running: list[int]) -> dict[str, str]:
+        """Return the copies, by name, of the jobs that may run again. Rank 0 makes them. Raises OSError."""
+        wanted = [job for job in running if self.says(job)[0]]
+        return ask_for_copies(self.handle, wanted) if wanted and not self.lost else {}
+
+    def warn(self, running: list[int], left: float) -> None:
+        """Send the signals that are due ``left`` seconds before the end, each once. Raises OSError."""
+        due = {}
+        for job in running:
+            first = self.says(job)[1]
+            if first and left <= first[1] and job not in self.warned:
+                due[job] = signal.Signals(first[0])
+        self.put_back(list(due))
+        for job, signum in due.items():
+            print(f"minicluster: job {JobID(job).f58plain} gets {signum.name}: the pod was told to stop", flush=True)
+            self.warned.add(job)
+            with suppress(OSError):  # it has just ended
+                send(self.handle, job, signum)

@@ -15,13 +15,13 @@ import os
 import sys
 import threading
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Container, Mapping, NoReturn, Sequence
 
 import flux
 import saved
 from changes import Changes, pause_after
-from connections import Connections
 from log import tell
 from losses import Losses
 from offers import undrain
@@ -30,6 +30,10 @@ from recorder import Ends, keep_records
 from recovery import recover
 from state import CHECK_REASON, MEMORY_REASON, OWN_REASON, parse_idset
 
+#: What a parent says of a child that is not connected (flux-overlay(1))
+LOST_STATES = ("offline", "lost")
+#: Seconds that a parent has to answer
+PARENT_SECONDS = 5.0
 #: Seconds between a look after a change and the next one, because job-list may learn of the change later; doubled each
 #: time without a change, up to the period
 AGAIN_SECONDS, LOOK_SECONDS = 1.0, 60.0
@@ -37,6 +41,52 @@ AGAIN_SECONDS, LOOK_SECONDS = 1.0, 60.0
 EXACT_SECONDS = 1.0
 #: The reasons of drains that end with the pod
 POD_REASONS = (OWN_REASON, MEMORY_REASON)
+
+
+class Connections:
+    """The tree of brokers, which never changes, and what its inner nodes say; each is asked once.
+
+    A broker is connected before it is online, and until it has ended.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+        self._said: dict[int, dict[int, tuple[str, float]]] = {}
+
+    def forget(self) -> None:
+        """Ask again from now on."""
+        self._said = {}
+
+    @cached_property
+    def parents(self) -> dict[int, int]:
+        """The parent of each rank but 0. Raises OSError."""
+        by_rank: dict[int, int] = {}
+        inner = [self.handle.rpc("overlay.topology", {"rank": 0}, nodeid=0).get()]
+        for node in inner:
+            inner += node.get("children", [])
+            by_rank.update((child["rank"], node["rank"]) for child in node.get("children", []))
+        return by_rank
+
+    def seconds(self, rank: int) -> float | None:
+        """Return for how long a broker has been connected; None if it is not. Raises OSError.
+
+        Of an inner node that is only known to be long: its state changes with those below it.
+        """
+        parent = self.parents.get(rank)
+        if parent is None:  # the lead
+            return float("inf")
+        if parent and self.seconds(parent) is None:
+            return None
+        status, since = self._children(parent).get(rank, (LOST_STATES[0], 0.0))
+        if status in LOST_STATES:
+            return None
+        return float("inf") if rank in self.parents.values() else since
+
+    def _children(self, parent: int) -> dict[int, tuple[str, float]]:
+        if parent not in self._said:
+            answer = self.handle.rpc("overlay.health", nodeid=parent).wait_for(PARENT_SECONDS).get()
+            self._said[parent] = {each["rank"]: (each["status"], each["duration"]) for each in answer["children"]}
+        return self._said[parent]
 
 
 def our_drains(status: Mapping[str, Any], reasons: tuple[str, ...] = POD_REASONS) -> dict[int, float]:

@@ -147,3 +147,20 @@ def user_of(jobspec: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the user's attributes in a jobspec."""
     user: Mapping[str, Any] = jobspec["attributes"].get("user") or {}
     return user
+
+
+#: Jobs among which copies are looked for, each of which costs the broker 1 ms, and the most seconds for that
+COPY_JOBS, LOOKUP_COPIES_SECONDS = 200, 5.0
+
+
+def copies_after(handle: Any, job: int) -> dict[str, int]:
+    """Return the jobs after one that run others again, by the names of these. Raises OSError."""
+    from state import jobs
+
+    later = {each["id"] for states in ("active", "inactive") for each in jobs(handle, states, []) if each["id"] > job}
+    copies = {}
+    for number, user in user_attributes(handle, sorted(later)[:COPY_JOBS], LOOKUP_COPIES_SECONDS).items():
+        own = user.get("minicluster")
+        if isinstance(own, dict) and own.get("continues"):
+            copies[str(own["continues"])] = number
+    return copies

@@ -11,11 +11,10 @@ import time
 from typing import Any, Mapping
 
 from changes import Changes, pause_after
-from compaction import Compaction
 from history import History, HistoryError, folder
 from inner_jobs import lines_with_inner, told_inside
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
-from kvs_cleanup import remove_empty_directories
+from kvs_cleanup import Compaction, remove_empty_directories
 from log import Problems, shorten, tell
 from losses import Retries
 from put_back import Copies

@@ -14,9 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Mapping, Sequence
 
-from slurm_environment import STEP_VARIABLE, exported
 from slurm_flux import open_flux, submit
-from slurm_jobspec import jobspec_of
+from slurm_jobspec import STEP_VARIABLE, exported, jobspec_of
 from slurm_layout import layout_of
 from slurm_parse import SlurmError, Submission
 from slurm_request import request_of

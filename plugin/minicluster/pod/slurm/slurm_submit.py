@@ -5,17 +5,17 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from typing import Any, Mapping, Sequence
 
-from slurm_environment import STEP_VARIABLE
 from slurm_flux import open_flux, submit
-from slurm_jobspec import jobspec_of, urgency_of
+from slurm_jobspec import STEP_VARIABLE, jobspec_of, urgency_of
 from slurm_parse import SlurmError
 from slurm_request import given_to, request_of
 from slurm_wanted import Request
-from slurm_words import array_of
+from slurm_words import array_of, stamp
 
 
 def sbatch(words: Sequence[str]) -> int:
@@ -34,10 +34,25 @@ def sbatch(words: Sequence[str]) -> int:
 
 
 def test(command: str, handle: Any, request: Request) -> int:
-    """Say when a job would start, and submit nothing. Raises SlurmError, OSError."""
-    from slurm_test_only import say_start
+    """Say when a job would start, and submit nothing. Raises SlurmError for one that would be refused; OSError."""
+    # no other command needs these
+    from ingest import ingested
+    from need import parse_resources
+    from start_times import estimate
 
-    say_start(command, handle, jobspec_of(request, os.environ, {}), request.facts.name)
+    taken = ingested(handle, jobspec_of(request, os.environ, {}))
+    if taken.refusal:
+        raise SlurmError(f"allocation failure: {taken.refusal}")
+    start = (estimate(handle, taken.jobspec) or {}).get(0)
+    if start is None or math.isinf(start.at):
+        print(f"{command}: nothing is submitted; the job would be taken, and wait", file=sys.stderr)
+        return 0
+    # Flux's default queue is in what it would take
+    attributes = taken.jobspec["attributes"]
+    partition = attributes["user"]["slurm"].get("partition") or attributes["system"].get("queue") or request.facts.name
+    asked = parse_resources(taken.jobspec["resources"])
+    what = f"{asked.chunks * asked.cores} processors in partition {partition}"
+    print(f"{command}: Job 0 to start at {stamp(start.at)} using {what}", file=sys.stderr)
     return 0
 
 

@@ -47,7 +47,7 @@ use_state_volume() {
 
 # with FOLDER: compacts Flux's content store there, in which each job leaves some 25 KiB behind. The end of a lead dumps
 # what is still needed, and the next one begins with that dump if it is complete. From 0.87 on Flux can do so while jobs
-# run: compaction.py.
+# run: kvs_cleanup.py.
 compact_store() {
   if [ -h "$1/dump/RESTORE" ] && "$mc_flux" python -m tarfile -l "$1/dump/RESTORE" >/dev/null 2>&1; then
     mc_restore_words='-o-Scontent.restore=auto'

@@ -16,7 +16,7 @@ from typing import Iterable
 import node_jobs
 from job_notes import Notes, uptime
 from node_jobs import Jobs, mark_of, marked, written
-from node_words import by_name, say, size
+from node_state import by_name, say, size
 from processes import send_to_all
 from shared_memory import Piece, all_used_by, pieces, since_start, users
 

@@ -22,8 +22,7 @@ from epilog import Epilog
 from idle_jobs import IdleJobs, limits_of
 from job_peaks import Peaks
 from node_jobs import Jobs, jobs, largest, most, outside, resident, taken
-from node_state import FluxNode, Held
-from node_words import f58, say, size
+from node_state import FluxNode, Held, f58, say, size
 from processes import send_to_all
 
 #: Pause between two looks: a program takes 0.2 GB in it at most. Seconds for which processes that were killed may end

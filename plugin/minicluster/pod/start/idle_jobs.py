@@ -14,8 +14,7 @@ from contextlib import suppress
 from typing import Mapping, NamedTuple
 
 from job_notes import Run
-from node_state import FluxNode
-from node_words import f58, say
+from node_state import FluxNode, f58, say
 from processes import children, cpu_seconds, descendants, stats
 
 #: How often a job is looked at in the time for which it may be idle

@@ -61,7 +61,7 @@ note_gpus() {
     printf '%s\n' "$mc_gpu_variable" "$mc_ids" >"$mc_state/run/gpus"
 }
 
-# With flux.locations, sets mc_locations to where this pod runs, and notes it. The broker tells it to locations.py, and
+# With flux.locations, sets mc_locations to where this pod runs, and notes it. The broker tells it to frobnicator.py, and
 # minicluster.lua reads the file.
 note_locations() {
   mc_locations=${MINICLUSTER_NODE:+node=$MINICLUSTER_NODE}
