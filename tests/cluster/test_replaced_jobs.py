@@ -11,8 +11,8 @@ import pytest
 from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle import replace as replacing
+from minicluster.lifecycle.leaving import HeldQueue
 from minicluster.lifecycle.replace import ReplaceOptions, replace
-from minicluster.lifecycle.settling import HeldQueue
 from minicluster.release import revisions
 from quick import QuickCluster
 from support import BIN, Helm

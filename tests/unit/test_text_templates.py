@@ -23,7 +23,7 @@ from minicluster.burst import machines
 from minicluster.commands import pictures
 from minicluster.console.templates import rendered
 from minicluster.errors import SpecError
-from minicluster.picture import page as picture
+from minicluster.picture import page
 from minicluster.render.load import load
 from support import ROOT
 
@@ -139,9 +139,9 @@ class Parts(HTMLParser):
 
 
 def of_picture(text: str) -> None:
-    config = picture.in_html({text: text})
+    config = page.in_html({text: text})
     values = {"title": text, "style": "", "policy": text, "library": "", "script": "", "config": config}
-    found = Parts(rendered(picture.__file__, "page.html.j2", **values))
+    found = Parts(rendered(page.__file__, "page.html.j2", **values))
     # what is after an element counts for it, too
     assert (found.texts["title"].strip(), found.texts["name"].strip()) == (text.strip(), text.strip())
     assert (json.loads(found.texts["config"]), text in found.attributes["content"]) == ({text: text}, True)
@@ -151,7 +151,7 @@ def of_picture(text: str) -> None:
 def of_index(text: str) -> None:
     rows = [{"name": text, "state": text, "size": text, "maxSize": text}]
     values = {"style": "", "place": text, "rows": rows, "trouble": text}
-    found = Parts(rendered(picture.__file__, "index.html.j2", **values))
+    found = Parts(rendered(page.__file__, "index.html.j2", **values))
     assert (found.texts["a"].strip(), found.texts["h1"].strip()) == (text.strip(), f"MiniClusters in {text}".strip())
     assert f"{text}/" in found.attributes["href"]
 

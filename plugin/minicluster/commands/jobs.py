@@ -78,14 +78,14 @@ def _write(kubernetes: Kubernetes, name: str, html: Path, most: int, report: Pat
     if output != "table":
         raise UsageError(f"--html writes a page: leave -o {output} out")
     # Bokeh is installed where pictures are wanted
-    from minicluster.picture import html_export  # noqa: PLC0415
+    from minicluster.picture import page  # noqa: PLC0415
 
     document = (
-        html_export.of_records(name, read_report(report), most)
+        page.of_records(name, read_report(report), most)
         if report
-        else html_export.of_cluster(kubernetes, name, most, streams.say)
+        else page.of_cluster(kubernetes, name, most, streams.say)
     )
-    html_export.write(html, document, options_of(kubernetes.namespace, kubernetes.context), streams.say)
+    page.write(html, document, options_of(kubernetes.namespace, kubernetes.context), streams.say)
 
 
 @click.command("output")
@@ -165,9 +165,9 @@ def simulate_command(
         streams.write(simulated.table(lines, streams.say, streams.width()).encode())
     if html:
         # Bokeh is installed where pictures are wanted
-        from minicluster.picture import html_export  # noqa: PLC0415
+        from minicluster.picture import page  # noqa: PLC0415
 
         last = runs[-1]
         rows = simulated.records(load, last)
-        picture = html_export.of_records(f"{load.name}: {last.size} nodes, {last.policy}", rows, len(rows))
-        html_export.write(html, picture, options_of(kubernetes.namespace, kubernetes.context), streams.say)
+        picture = page.of_records(f"{load.name}: {last.size} nodes, {last.policy}", rows, len(rows))
+        page.write(html, picture, options_of(kubernetes.namespace, kubernetes.context), streams.say)

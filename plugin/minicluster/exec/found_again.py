@@ -1,13 +1,13 @@
 """A flux command on the lead whose jobs are found again after a cut: the key of its client, its streams, its job.
 
-The lead itself is found again as long as an outage may take.
+The lead itself is found again as long as an outage may take. A command of `flux job` only follows a job: it runs again.
 """
 
 import json
 import signal
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from minicluster.cluster.lead import Lead
@@ -16,7 +16,7 @@ from minicluster.errors import AccessError, AwayError, KubernetesError, RefusedE
 from minicluster.exec.input import Input
 from minicluster.exec.piped import CutError, Ours, SignalHandler
 from minicluster.exec.run import is_on_terminal, run
-from minicluster.exec.written import Written
+from minicluster.exec.written import HeldBack, Written
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.outage import RETRY_SECONDS, Age, Outage
 from minicluster.kube.port import KubePort
@@ -63,6 +63,16 @@ class FoundAgain:
         if code in (FAILED_CODE, KILLED_CODE) and self._has_new_broker(begin):
             self._written.forget_errors()  # that of the command is its own
             raise CutError("the lead's broker died", process=line[0])
+        return code
+
+    def _run_held(self, line: Sequence[str]) -> int:
+        """Do the same, and show the output only when the command has ended."""
+        shown, self._written = self._written, (held := HeldBack())
+        try:
+            code = self._run(line)
+        finally:
+            self._written = shown
+        held.pass_on()
         return code
 
     def _is_on_terminal(self) -> bool:
@@ -162,3 +172,76 @@ def job_goes_on(name: str, job: str, shows: str) -> str:
     if job:
         return f"job {job} goes on: `minicluster {shows}` shows its output, {flux} cancel {job}` ends it"
     return f"what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
+
+
+#: These commands, which print the same each time
+COMMANDS = ("attach", "eventlog", "status", "wait-event")
+
+#: Options of `flux run` that have no value: those of `flux job attach`, and the others
+ATTACH_FLAGS = {"l": "--label-io", "u": "--unbuffered"}
+RUN_FLAGS = {**ATTACH_FLAGS, "x": "--exclusive", "v": "--verbose", "h": "--help"}
+OTHER_RUN_FLAGS = {"--dry-run", "--quiet", "--list-plugins", "--debug-emulate"}
+
+
+def attaches(words: Sequence[str]) -> bool:
+    """Return whether a flux command is one of COMMANDS."""
+    # what `--tail` prints is another part of the output each time
+    is_part = any(word.startswith("--tail") for word in words)
+    return len(words) > 2 and words[0] == "job" and words[1] in COMMANDS and not is_part
+
+
+def read_only(job: Mapping[str, Any]) -> Sequence[str]:
+    """Return the option to attach to a job that has got all of its input: its end can't be sent twice."""
+    return ("--read-only",) if job["input"][1] else ()
+
+
+class Attached(FoundAgain):
+    """A command of `flux job`."""
+
+    def run(self, words: Sequence[str]) -> int:
+        """Return its exit code. Raises CutError, StateError."""
+        return self.attach(words)
+
+    def attach(self, words: Sequence[str], place: int = 0) -> int:
+        """Do the same for a command that may follow another one, and go on with our input from a place on."""
+        is_attach, line = words[1] == "attach", words
+        if is_attach:
+            self._job = words[-1]
+        while True:
+            # the words have our key, by which the lead ends a command that would read on
+            key = ("env", f"{CLIENT_ATTRIBUTE}={self._key}") if is_attach else ()
+            try:
+                return self._run((*key, *self._lead.flux_words(*line)), place)
+            except CutError as cut:
+                former = self._lead.uid
+                job = self._find(cut, "find", *(line[-1:] if is_attach else ()), may_run_twice=True)
+                if cut.code_of_pod is not None and former == self._lead.uid:
+                    return cut.code_of_pod
+            if "exit_code" in job:
+                return self._ended(job)
+            if job:
+                place = self._place(job)
+                line = (*words[:-1], *read_only(job), job["id"])
+            elif is_attach:
+                raise StateError(f"job {words[-1]} is lost: the lead was replaced, and its queue was not kept")
+            self._written.again()
+
+
+def attach_options(words: Sequence[str]) -> list[str]:
+    """Return the options of `flux job attach`, by the words of a `flux run`."""
+    options: list[str] = []
+    rest = [*words[1:]]
+    while rest and rest[0].startswith("-") and rest[0] != "--":
+        word = rest.pop(0)
+        given = [word] if word.startswith("--") else []
+        for place, letter in enumerate(word[1:], 1) if not given else ():
+            given.append(RUN_FLAGS.get(letter, f"-{letter}"))
+            if letter not in RUN_FLAGS:
+                # the rest of the word is its value, or the next word
+                if place + 1 == len(word):
+                    rest[:1] = []
+                break
+        options += [option for option in given if option in ATTACH_FLAGS.values()]
+        if word.startswith("--") and "=" not in word and word not in (*RUN_FLAGS.values(), *OTHER_RUN_FLAGS):
+            rest[:1] = []
+    return options

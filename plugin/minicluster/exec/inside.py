@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from minicluster.cluster.lead import Lead
 from minicluster.console.streams import Say
 from minicluster.errors import DeadlineError, KubernetesError
-from minicluster.exec.attached import read_only
-from minicluster.exec.found_again import CLIENT_ATTRIBUTE
+from minicluster.exec.found_again import CLIENT_ATTRIBUTE, read_only
 from minicluster.exec.submitted import Following
 from minicluster.exec.written import UntilMark
 from minicluster.kube.kubectl import Kubernetes

@@ -1,17 +1,15 @@
 """Runs a command of Slurm on the lead. After a cut, Flux is asked whether it has the jobs; they are followed again."""
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from minicluster.cluster.lead import Lead
 from minicluster.console.streams import Say
 from minicluster.errors import StateError
-from minicluster.exec.attached import Attached, read_only
+from minicluster.exec.found_again import Attached, read_only
 from minicluster.exec.input import Input
 from minicluster.exec.piped import CutError
-from minicluster.exec.written import HeldBack
 from minicluster.kube.kubectl import Kubernetes
 
 #: Runs a command of Slurm, which an older version of the chart hasn't
@@ -76,13 +74,7 @@ class Slurm(Attached):
         """Return the exit code; unless sbatch waits, no id is shown before it is saved. Raises CutError, StateError."""
         if "--wait" in words:
             return self._run(self._line(words, FIND))
-        shown, self._written = self._written, (held := HeldBack())
-        try:
-            code = self._run(self._line(words, FIND + SAVE))
-        finally:
-            self._written = shown
-        held.pass_on()
-        return code
+        return self._run_held(self._line(words, FIND + SAVE))
 
     def _again_after(self, cut: CutError, words: Sequence[str]) -> int | None:
         """Return the exit code of what goes on after a cut; None: it is to run again. Raises StateError."""
@@ -103,10 +95,7 @@ class Slurm(Attached):
     def _taken(self, words: Sequence[str], ids: Sequence[str], cut: CutError) -> int:
         """Print what sbatch prints of a job that Flux has. Raises StateError for an array, which may lack tasks."""
         first = number(ids[0])
-        text = f"{first}\n" if "--parsable" in words else f"Submitted batch job {first}\n"
-        self._written.again()
-        sys.stdout.buffer.write(self._written.new(0, text.encode()))
-        sys.stdout.buffer.flush()
+        self._written.complete(f"{first}\n" if "--parsable" in words else f"Submitted batch job {first}\n")
         if any(re.match("--array", word) for word in words):
             raise StateError(f"{cut.reason}: Flux has taken {len(ids)} tasks of job {first}: look at them by squeue")
         return self.attach(("job", "attach", ids[0])) if "--wait" in words else 0

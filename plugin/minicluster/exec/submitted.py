@@ -1,7 +1,6 @@
 """Runs a flux command on the lead; a job that it follows is cancelled with it, or followed again after a cut."""
 
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,11 +13,18 @@ from minicluster.console.messages import counted
 from minicluster.console.signals import handle_signals
 from minicluster.console.streams import Say
 from minicluster.errors import KubernetesError, StateError
-from minicluster.exec.attached import Attached, attach_options, attaches, read_only
-from minicluster.exec.found_again import FoundAgain, Reconnection, job_goes_on
+from minicluster.exec.found_again import (
+    Attached,
+    FoundAgain,
+    Reconnection,
+    attach_options,
+    attaches,
+    job_goes_on,
+    read_only,
+)
 from minicluster.exec.piped import CutError
 from minicluster.exec.run import run, run_program
-from minicluster.exec.written import HeldBack, Written
+from minicluster.exec.written import Written
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import REQUEUE_ATTRIBUTE
 from minicluster.kube.port import KubePort
@@ -160,7 +166,9 @@ class _Submitting(Attached):
         is_held = not options.intersection(SHOWING_OPTIONS)
         while True:
             try:
-                return self._submit(self._marked(words), is_held=is_held)
+                # no id is shown before it is saved
+                line = ("/bin/sh", "-c", SAVED, "sh", *self._lead.flux_words(*self._marked(words)))
+                return self._run_held(line) if is_held else self._run(line)
             except CutError as cut:
                 former = self._lead.uid
                 ids = self._find(cut, "taken", may_run_twice=_may_run_twice(words)).get("ids", [])
@@ -179,24 +187,9 @@ class _Submitting(Attached):
         follow = next((words for option, words in FOLLOWED_BY.items() if option in options), None)
         return self.attach(("job", *follow, ids[0])) if follow else 0
 
-    def _submit(self, words: Sequence[str], *, is_held: bool) -> int:
-        """Return the exit code; with ``is_held`` no id is shown before it is saved. Raises CutError, StateError."""
-        shown, line = self._written, ("/bin/sh", "-c", SAVED, "sh", *self._lead.flux_words(*words))
-        if not is_held:
-            return self._run(line)
-        self._written = held = HeldBack()
-        try:
-            code = self._run(line)
-        finally:
-            self._written = shown
-        held.pass_on()
-        return code
-
     def _print(self, ids: Sequence[str]) -> None:
         """Print ids that were not printed."""
-        self._written.again()
-        sys.stdout.buffer.write(self._written.new(0, "".join(f"{name}\n" for name in ids).encode()))
-        sys.stdout.buffer.flush()
+        self._written.complete("".join(f"{name}\n" for name in ids))
 
 
 def _option_names(words: Sequence[str]) -> set[str]:

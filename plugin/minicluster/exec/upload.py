@@ -23,10 +23,9 @@ from minicluster.console.streams import Say
 from minicluster.console.terminal import ok
 from minicluster.errors import StateError, UsageError
 from minicluster.exec.copy import copy_into
-from minicluster.exec.fetched import Brought, fetch_files
-from minicluster.exec.requirements import digest_of_file, install, name_in
 from minicluster.exec.run import run_program
 from minicluster.exec.submitted import FOLLOWING, SUBMITTING
+from minicluster.exec.uploaded import Brought, digest_of_file, fetch_files, install, name_in
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.kube.tool import CommandError, reason, text
 from minicluster.lead.ask import BrokenError, program_words, read, talk

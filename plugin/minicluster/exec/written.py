@@ -34,6 +34,12 @@ class Written:
         """Take the end of the output; return what was held back."""
         return b""
 
+    def complete(self, text: str) -> None:
+        """Write what was not written of an output."""
+        self.again()
+        sys.stdout.buffer.write(self.new(0, text.encode()))
+        sys.stdout.buffer.flush()
+
 
 class UntilMark(Written):
     """Of a command that ends its output with a mark, which is not passed on."""

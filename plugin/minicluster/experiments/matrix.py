@@ -10,7 +10,7 @@ from minicluster.console import streams
 from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, Share, StyledText, failure
 from minicluster.errors import OutputError, SpecError, StateError
-from minicluster.experiments import plots, results
+from minicluster.experiments import results
 from minicluster.experiments.results import Results
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle.temporary import TemporaryRelease
@@ -152,11 +152,11 @@ def _run(release: TemporaryRelease, experiment: Experiment, iteration: int, reco
 
 def _draw(records: Results, say: Say) -> None:
     try:
-        plots.draw_plot(records.records(), records.folder / PLOT)
+        results.draw_plot(records.records(), records.folder / PLOT)
     except ImportError:
         say("no plot: matplotlib is not installed")
     try:
-        plots.draw_page(records.records(), records.folder / REPORT_PAGE)
+        results.draw_page(records.records(), records.folder / REPORT_PAGE)
     except ImportError:
         say("no report.html: pip install 'minicluster[dashboard]'")
 

@@ -1,11 +1,12 @@
-"""The folder of a matrix: the values of each size, the output and the record of each run, and a table of all runs."""
+"""The folder of a matrix: the values of each size, the output and record of each run, a table and plots of all."""
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import yaml
@@ -18,6 +19,8 @@ from minicluster.status.table import left_at
 Record = dict[str, Any]
 VALUES_FILE, GIVEN_FILE = "values.yaml", "given.yaml"
 RECORD, OUTPUT, TABLE = "record.json", "output.txt", "results.csv"
+#: Pixels of each plot of the page
+WIDTH_PIXELS, HEIGHT_PIXELS = 760, 300
 
 
 def _seconds(job: Mapping[str, Any]) -> float | None:
@@ -160,3 +163,85 @@ def _read(path: Path) -> Record | None:
     except (OSError, ValueError):
         return None
     return loaded if isinstance(loaded, dict) and set(RUN_COLUMNS) <= loaded.keys() else None
+
+
+def times(records: Sequence[Mapping[str, Any]]) -> dict[int, list[float]]:
+    """Return the seconds of the runs that ended with exit code 0, by size."""
+    by_size: dict[int, list[float]] = {}
+    for record in records:
+        if record["exit_code"] == 0 and record["seconds"] is not None:
+            by_size.setdefault(record["size"], []).append(record["seconds"])
+    return dict(sorted(by_size.items()))
+
+
+def _points(by_size: Mapping[int, Sequence[float]]) -> tuple[list[int], list[float]]:
+    """Return the size and the seconds of each run."""
+    return [size for size, each in by_size.items() for _ in each], [one for each in by_size.values() for one in each]
+
+
+def draw_plot(records: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw each run, and a line of the medians, as PNG. Raises ImportError without matplotlib, OutputError."""
+    # installed only where plots are wanted; without pyplot, which would look for a screen
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    by_size = times(records)
+    if not by_size:
+        return
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(list(by_size), [median(each) for each in by_size.values()], marker="_", label="median")
+    axes.scatter(*_points(by_size), color="black", s=12, label="run", zorder=3)
+    axes.set(xlabel="size, nodes", ylabel="wall time, s", xticks=list(by_size), ylim=(0, None))
+    axes.legend(frameon=False)
+    image = io.BytesIO()
+    figure.savefig(image, format="png", dpi=150)
+    write_file(path, image.getvalue())
+
+
+def compared(by_size: Mapping[int, Sequence[float]]) -> list[dict[str, float]]:
+    """Return the median seconds of each size, and its speed-up and efficiency against the smallest size.
+
+    >>> compared({2: [8.0], 4: [5.0, 4.0, 3.0]})[1]
+    {'size': 4, 'seconds': 4.0, 'speedup': 2.0, 'efficiency': 1.0}
+    """
+    medians = {size: median(each) for size, each in by_size.items()}
+    first = next(iter(medians), 0)
+    return [
+        {
+            "size": size,
+            "seconds": seconds,
+            "speedup": medians[first] / seconds if seconds else 0.0,
+            "efficiency": medians[first] * first / (seconds * size) if seconds else 0.0,
+        }
+        for size, seconds in medians.items()
+    ]
+
+
+def draw_page(records: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write a page of wall time, speed-up and efficiency by size. Raises ImportError without Bokeh, OutputError."""
+    # installed only where pictures are wanted
+    from bokeh.embed import file_html  # noqa: PLC0415
+    from bokeh.layouts import column  # noqa: PLC0415
+    from bokeh.models import ColumnDataSource  # noqa: PLC0415
+    from bokeh.plotting import figure  # noqa: PLC0415
+    from bokeh.resources import INLINE  # noqa: PLC0415
+
+    by_size = times(records)
+    if not by_size:
+        return
+    rows = compared(by_size)
+    source = ColumnDataSource({key: [row[key] for row in rows] for key in rows[0]})
+    plots = []
+    for key, label in (("seconds", "wall time, s"), ("speedup", "speed-up"), ("efficiency", "efficiency")):
+        plot = figure(width=WIDTH_PIXELS, height=HEIGHT_PIXELS, x_axis_label="size, nodes", y_axis_label=label)
+        plot.xaxis.ticker = list(by_size)
+        plot.y_range.start = 0  # type: ignore[attr-defined]
+        plot.line("size", key, source=source, line_width=2, color="#0072b2", legend_label="median")
+        plot.scatter("size", key, source=source, size=8, color="#0072b2")
+        if key == "seconds":
+            plot.scatter(*_points(by_size), size=5, color="#d55e00", marker="x", legend_label="run")
+        else:
+            ideal = [row["size"] / rows[0]["size"] if key == "speedup" else 1.0 for row in rows]
+            plot.line(list(by_size), ideal, line_dash="dashed", color="#777777", legend_label="ideal")
+        plots.append(plot)
+    write_file(path, file_html(column(*plots), INLINE, "runs by size").encode())

@@ -11,7 +11,7 @@ from minicluster.documents import yamlio
 from minicluster.errors import KubernetesError, StateError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.lifecycle import leaving
-from minicluster.lifecycle.removal import REMOVAL_POLL_SECONDS
+from minicluster.lifecycle.remaking import REMOVAL_POLL_SECONDS
 from minicluster.release import helm
 from minicluster.render.constants import GROUP_LABEL, IMMUTABLE
 from minicluster.render.stream import split

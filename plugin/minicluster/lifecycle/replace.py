@@ -17,10 +17,9 @@ from minicluster.console.terminal import ok
 from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Object
-from minicluster.lifecycle import leaving, planned
-from minicluster.lifecycle.leaving import JobImpact
-from minicluster.lifecycle.removal import check_admission, remove
-from minicluster.lifecycle.settling import held_queue
+from minicluster.lifecycle import leaving, remaking
+from minicluster.lifecycle.leaving import JobImpact, held_queue
+from minicluster.lifecycle.remaking import check_admission, remove
 from minicluster.release import revisions
 from minicluster.release.revisions import Change
 from minicluster.status.lookup import Cluster, find, refusals
@@ -73,11 +72,11 @@ def replace(
         one, change = _prepare(kubernetes, its_cluster, asked, say)
         is_live = bool(one.job) and "deletionTimestamp" not in one.job["metadata"]
         version = json.loads(kubernetes.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
-        plan = planned.render(one.release, its_cluster.job.namespace, change, version)
-        differences = list(planned.changes(one.job, plan.record)) if is_live else []
+        plan = remaking.render(one.release, its_cluster.job.namespace, change, version)
+        differences = list(remaking.changes(one.job, plan.record)) if is_live else []
         if differences and not one.job["spec"].get("suspend"):
             # these refusals need no upgrade that is tried out, which takes seconds
-            planned.check(its_cluster.name, one.release, differences, plan.values)
+            remaking.check(its_cluster.name, one.release, differences, plan.values)
         refused = revisions.is_refused(kubernetes, one.release, change, say) if is_live else None
     with _interrupted("run the same command again, which goes on from there"):
         if is_live and not refused and not one.is_half:
@@ -86,7 +85,7 @@ def replace(
             return
         if refused and not differences:
             raise refused
-        planned.check(its_cluster.name, one.release, differences, plan.values)
+        remaking.check(its_cluster.name, one.release, differences, plan.values)
         if refused or not is_live:
             check_admission(kubernetes, plan.jobs)
             if refused:

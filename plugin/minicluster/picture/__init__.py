@@ -1,6 +1,6 @@
 """A MiniCluster as a picture: its jobs, nodes and sizes over time, on a live page, in an HTML file, on a terminal.
 
-Doors: html_export, served, top.
+Doors: page, served, top.
 """
 
 import importlib.util

@@ -14,8 +14,7 @@ from minicluster.console import streams
 from minicluster.console.templates import rendered
 from minicluster.errors import MiniClusterError, one_line
 from minicluster.picture import figures, page
-from minicluster.picture.answers import change, job_answer
-from minicluster.picture.pages import Pages, Shown
+from minicluster.picture.pages import Pages, Shown, change, job_answer
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
 from minicluster.flux import expand_hosts, parse_idset, to_idset
-from minicluster.picture.curves import Step
+from minicluster.picture.job_history import Step
 
 #: Marks, and steps of the number of nodes, that are kept; ranks that are named at most
 MARK_RECORDS, STEP_RECORDS, NAMED_NODES = 500, 4000, 10_000

@@ -11,9 +11,8 @@ from typing import Any
 
 from minicluster.cluster.states import ENDED_STATES
 from minicluster.picture import node_history
-from minicluster.picture.curves import MOST_RECORDS, Sample, curve, steps_of, thinned
-from minicluster.picture.curves import cores_of as cores
-from minicluster.picture.job_history import JobHistory, shown, status_of
+from minicluster.picture.job_history import MOST_RECORDS, JobHistory, Sample, curve, shown, status_of, steps_of, thinned
+from minicluster.picture.job_history import cores_of as cores
 from minicluster.picture.node_history import Mark, NodeHistory
 from minicluster.picture.use_history import UseHistory
 from minicluster.status.reported import PICTURE_JOBS, TIMES

@@ -12,8 +12,8 @@ from typing import Any
 from minicluster.console import lines, streams, terminal
 from minicluster.console.signals import held
 from minicluster.kube.port import KubePort
-from minicluster.picture.answers import job_answer
 from minicluster.picture.feed import Feed
+from minicluster.picture.pages import job_answer
 from minicluster.picture.top_view import SORTS, Chosen, jobs_of, screen
 
 #: Seconds between two pictures; that a picture for no terminal waits for the lead

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from minicluster.flux import parse_idset
-from minicluster.picture.curves import cores_of
+from minicluster.picture.job_history import cores_of
 
 #: Points of a series that are kept, and series of jobs
 USE_RECORDS, USE_JOBS = 160, 200

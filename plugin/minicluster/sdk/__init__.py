@@ -15,14 +15,12 @@ from minicluster.sdk.exceptions import (
     WaitTimeoutError,
 )
 from minicluster.sdk.executor import CommandExecutor
-from minicluster.sdk.finished import FinishedJob, JobFailed, RemoteTraceback, Result
-from minicluster.sdk.fit import Fit
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.functions import FunctionFuture
 from minicluster.sdk.job_future import JobFuture
-from minicluster.sdk.jobs import Job, JobOptions, JobTable
-from minicluster.sdk.release import CreateOptions, NodeOptions
-from minicluster.sdk.single_run import RunOptions
+from minicluster.sdk.jobs import Fit, Job, JobOptions, JobTable
+from minicluster.sdk.outcome import FinishedJob, JobFailed, RemoteTraceback, Result
+from minicluster.sdk.release import CreateOptions, NodeOptions, RunOptions
 
 __all__ = [
     "ApiError",

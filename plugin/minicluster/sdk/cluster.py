@@ -8,15 +8,14 @@ from minicluster.cluster.job import release_of
 from minicluster.console import signals
 from minicluster.console.streams import Say, aloud
 from minicluster.kube.port import KubePort
-from minicluster.sdk import release, single_run
+from minicluster.sdk import release
 from minicluster.sdk.exceptions import ArgumentError, translated
-from minicluster.sdk.finished import Result
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.job_queue import JobQueue
 from minicluster.sdk.jobs import words_of
 from minicluster.sdk.lead import LeadPort, lines_of, run_on_lead, settled
-from minicluster.sdk.release import CreateOptions, check_size
-from minicluster.sdk.single_run import RunOptions
+from minicluster.sdk.outcome import Result
+from minicluster.sdk.release import CreateOptions, RunOptions, check_size
 from minicluster.sdk.submitting import Submitting
 from minicluster.status.document import status_of
 from minicluster.status.lookup import Cluster, find_job
@@ -72,7 +71,7 @@ class MiniCluster(Submitting):
         seconds = (math.inf if timeout is None else timeout) if wait else None
         with translated():
             kube = settled(context, namespace)
-            release.install(kube, release.asked_for(name, values or {}, chart, options), seconds, aloud(progress))
+            release.install(kube, release.asked_to_create(name, values or {}, chart, options), seconds, aloud(progress))
         return cls(kube, name, is_own=True)
 
     @classmethod
@@ -100,10 +99,10 @@ class MiniCluster(Submitting):
         words = words_of(command) if command else ()
         if pool := options.get("inside"):
             with cls.connect(pool, namespace, context=context) as its:
-                return single_run.run_inside(its.submit, words, timeout, {**options, "values": values})
-        asked = single_run.asked_for(words, values, timeout, options)
+                return release.run_inside(its.submit, words, timeout, {**options, "values": values})
+        asked = release.asked_to_run(words, values, timeout, options)
         with translated():
-            return single_run.run(settled(context, namespace), *asked, aloud(progress))
+            return release.run(settled(context, namespace), *asked, aloud(progress))
 
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
         """Wait for the lead, and run a flux command there to its end. A failure is no error: see its exit code.

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from minicluster.lead.program import program_text
 from minicluster.sdk.exceptions import ArgumentError, SdkError
-from minicluster.sdk.finished import FinishedJob, value_of
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import words_of
+from minicluster.sdk.outcome import FinishedJob, value_of
 
 #: The most that a function with its arguments has when it is pickled, and the same of what it returns
 CALL_BYTES = 4 << 20

@@ -7,8 +7,7 @@ from concurrent.futures._base import PENDING
 from typing import Any
 
 from minicluster.sdk.exceptions import ArgumentError, ClosedError, JobLost, SdkError, WaitTimeoutError
-from minicluster.sdk.finished import FinishedJob, JobFailed
-from minicluster.sdk.future_output import OUTPUT_STREAMS, OutputGone, Piece, Stream, cut
+from minicluster.sdk.outcome import OUTPUT_STREAMS, FinishedJob, JobFailed, OutputGone, Piece, Stream, cut
 from minicluster.sdk.pictured import as_html
 
 

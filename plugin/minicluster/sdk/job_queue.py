@@ -9,10 +9,10 @@ from minicluster.kube.port import Channel, KubePort
 from minicluster.lead import ask
 from minicluster.sdk.exceptions import ArgumentError, WaitTimeoutError
 from minicluster.sdk.functions import Call, FunctionFuture
-from minicluster.sdk.future_output import OutputRequest, Piece
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import JobOptions, JobTable, job_of
 from minicluster.sdk.lead import wait_for_lead
+from minicluster.sdk.outcome import OutputRequest, Piece
 from minicluster.sdk.requests import Attachment, Question, Submission, jobs_of
 from minicluster.sdk.session import Session
 

@@ -15,8 +15,8 @@ from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Forward, KubePort, PodConnection
 from minicluster.lead.ask import read
 from minicluster.sdk.exceptions import ApiError, ArgumentError, translated
-from minicluster.sdk.finished import Result
 from minicluster.sdk.jobs import JobOptions
+from minicluster.sdk.outcome import Result
 from minicluster.status.lookup import Cluster
 from minicluster.status.reporter import ended
 from minicluster.waiting.logs import LogPart

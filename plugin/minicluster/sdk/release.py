@@ -1,4 +1,4 @@
-"""The SDK's calls of Helm: they install and remove a release with this package's chart and post-renderer."""
+"""The releases of the SDK: those that stay, and that of one command, which is removed when the work has ended."""
 
 import shutil
 import sys
@@ -12,6 +12,17 @@ from minicluster.sdk.exceptions import ArgumentError, ReleaseError
 
 if TYPE_CHECKING:
     from minicluster.release.created import CreateReleaseOptions
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from minicluster.sdk.exceptions import WaitTimeoutError, translated
+from minicluster.sdk.job_future import JobFuture
+from minicluster.sdk.outcome import JobFailed, Result
+
+if TYPE_CHECKING:
+    from minicluster.exec.upload import Upload
+    from minicluster.kube.kubectl import Kubernetes
+    from minicluster.release.oneshot import Oneshot
 
 
 class NodeOptions(TypedDict, total=False):
@@ -50,7 +61,9 @@ class CreateOptions(NodeOptions, total=False):
     keep: str  #: SIZE or SIZE@CLASS: volumes for the queue and a shared folder /data, also after the end
 
 
-def asked_for(release: str, values: Mapping[str, Any], chart: str, options: CreateOptions) -> "CreateReleaseOptions":
+def asked_to_create(
+    release: str, values: Mapping[str, Any], chart: str, options: CreateOptions
+) -> "CreateReleaseOptions":
     """Return what is asked of a MiniCluster that stays. Raises ArgumentError for an unknown option, SpecError."""
     from minicluster.release.created import CreateReleaseOptions, read_keep  # noqa: PLC0415 - who only submits jobs has no release
 
@@ -85,3 +98,77 @@ def check_post_renderer() -> None:
     if not shutil.which("minicluster"):
         folder = Path(sys.executable).parent
         raise ReleaseError(f"Helm runs minicluster, which is not in PATH: add {folder} to PATH")
+
+
+class RunOptions(NodeOptions, total=False):
+    """The options of `MiniCluster.run`, besides those of NodeOptions; what is not given is as in the values."""
+
+    tasks: int  #: of the command; 0 is one on each node
+    name: str  #: of the release; a new one by default
+    inside: str  #: a MiniCluster that stays, where the command gets an instance of Flux of its own
+    upload: str  #: a folder of this machine, which the nodes get first; the command runs in it
+    packages: str  #: a requirements.txt or uv.lock there, whose Python packages the command has
+    fetch: Sequence[str]  #: patterns of files that come back to it, such as ``*.csv`` or ``out/``
+
+
+#: Options of a run inside a MiniCluster
+INSIDE = ("nodes", "tasks", "upload", "packages", "fetch")
+
+
+def run_inside(
+    submit: Callable[..., JobFuture], words: Sequence[str], timeout: float | None, given: Mapping[str, Any]
+) -> Result:
+    """Run a command in an instance inside a MiniCluster; return its exit code and output.
+
+    Raises ArgumentError for an option of a MiniCluster of its own; WaitTimeoutError, and what the future raises.
+    """
+    options = {name: value for name, value in given.items() if value}
+    inside = options.pop("inside")
+    if other := next((name for name in options if name not in INSIDE), ""):
+        raise ArgumentError(f"{other} is for a MiniCluster of its own, and {inside} is there: leave out one of them")
+    future = submit(words, instance=True, **options)
+    try:
+        job = future.result(timeout)
+    except JobFailed as error:
+        job = error.job
+    except TimeoutError:
+        future.cancel()
+        raise WaitTimeoutError(f"{words[0]} in {inside} has not ended within {timeout:g} s: it is cancelled") from None
+    return Result(job.exit_code, job.stdout, job.stderr)
+
+
+def asked_to_run(
+    words: Sequence[str], values: Mapping[str, Any] | None, timeout: float | None, options: RunOptions
+) -> tuple["Oneshot", "Upload | None"]:
+    """Return what is asked of a run, and what goes along. Raises ArgumentError for an unknown option."""
+    from minicluster.exec.upload import along  # noqa: PLC0415 - few programs need it
+    from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
+
+    refuse_unknown("a run", options, RunOptions)
+    its = {**options}
+    given = {"upload": its.pop("upload", None), "fetched": its.pop("fetch", ()), "packages": its.pop("packages", "")}
+    with translated():
+        upload = along(given)
+    return Oneshot(command=words, values=values or {}, seconds=timeout, **its), upload  # type: ignore[arg-type]
+
+
+def run(kube: "Kubernetes", asked: "Oneshot", upload: "Upload | None", progress: Say) -> Result:
+    """Install a release, wait until its work has ended, and remove it; return the exit code and the lead's log.
+
+    Raises DeadlineError; EndError when it can't start, or fails without an exit code; ToolError, AccessError;
+    ReleaseError when the release can't be removed.
+    """
+    from minicluster.lifecycle.temporary import TemporaryRelease, run_once, run_uploaded  # noqa: PLC0415 - few programs need them
+
+    check_post_renderer()
+    log = bytearray()
+    if upload:
+        code, left = run_uploaded(kube, asked, upload, progress, log.extend)
+        if left:
+            raise ReleaseError(left)
+        return Result(code, log.decode(errors="replace"), "")
+    release = TemporaryRelease(kube, asked, progress)
+    end = run_once(release, progress, log.extend, keeps=False)
+    if release.left:
+        raise ReleaseError(release.left)
+    return Result(end.code, log.decode(errors="replace"), "")

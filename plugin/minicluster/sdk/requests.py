@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from minicluster.kube.names import REQUEUE_ATTRIBUTE
 from minicluster.kube.outage import Age
 from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
-from minicluster.sdk.finished import finished
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import Job, JobTable
+from minicluster.sdk.outcome import finished
 
 Message = dict[str, Any]
 

@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 from minicluster.sdk.exceptions import translated
-from minicluster.sdk.executor import CommandExecutor
-from minicluster.sdk.fit import Fit
+from minicluster.sdk.executor import CommandExecutor, executor_of
 from minicluster.sdk.functions import work_of
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.job_queue import JobQueue
-from minicluster.sdk.jobs import JobOptions, JobTable
+from minicluster.sdk.jobs import Fit, JobOptions, JobTable
 from minicluster.sdk.lead import with_folder
 from minicluster.sdk.pictured import Pictured
-from minicluster.sdk.tree import executor
 
 
 class Submitting(Pictured):
@@ -47,7 +45,7 @@ class Submitting(Pictured):
 
     def would_fit(self, **options: Unpack[JobOptions]) -> Fit:
         """Return whether a job with these ``options`` of `submit` would run, and when. Raises ArgumentError."""
-        from minicluster.sdk.fit import would_fit  # noqa: PLC0415 - few programs need it
+        from minicluster.sdk.jobs import would_fit  # noqa: PLC0415 - few programs need it
 
         with translated():
             return would_fit(self._kube, self.name, options)
@@ -57,7 +55,7 @@ class Submitting(Pictured):
 
         ``tree``: spread over as many instances of Flux, of a node each; (COUNT, NODES) are of more.
         """
-        return executor(self.submit, tree, with_folder(self._kube, self.name, options), (self._kube, self.name))
+        return executor_of(self.submit, tree, with_folder(self._kube, self.name, options), (self._kube, self.name))
 
     def jobs(self, *, ended: bool = False, timeout: float | None = 60) -> JobTable:
         """Return the jobs, the oldest first; with ``ended`` also 90,000. Raises WaitTimeoutError, EndedError."""

@@ -10,8 +10,15 @@ from minicluster.cluster.pods import Pod
 from minicluster.flux import parse_idset, to_idset
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import Answer, Question
-from minicluster.status.diagnosis import held_up, of_no_nodes, too_many, why_missing
-from minicluster.status.snapshot import StatusSnapshot, snapshot, take_snapshot
+from minicluster.status.snapshot import (
+    StatusSnapshot,
+    held_up,
+    of_no_nodes,
+    snapshot,
+    take_snapshot,
+    too_many,
+    why_missing,
+)
 
 #: How the problem begins that the lead's queue is not that of the former one (pod/start/archive.sh)
 LOST = "a former lead was lost"

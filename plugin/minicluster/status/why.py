@@ -17,10 +17,10 @@ from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lead.program import BOOT
 from minicluster.status import used
-from minicluster.status.diagnosis import CHECK_FAILED, MEMORY_SHORT
 from minicluster.status.document import status_of
 from minicluster.status.lookup import Unasked, ask_lead, find
 from minicluster.status.reported import ASK
+from minicluster.status.snapshot import CHECK_FAILED, MEMORY_SHORT
 from minicluster.status.table import duration, left_at
 
 #: Why a job waits whose nodes are free (pod/queue/unmet.py)

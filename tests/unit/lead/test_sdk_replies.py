@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from minicluster.cluster.states import MEMORY
-from minicluster.sdk.finished import finished
+from minicluster.sdk.outcome import finished
 
 
 class Watcher:

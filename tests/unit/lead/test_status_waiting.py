@@ -9,7 +9,7 @@ from fake_flux import FakeFlux, modules
 from minicluster.cluster.groups import GroupNodes
 from minicluster.lead.ask import QUESTIONS
 from minicluster.lead.sent import waiting
-from minicluster.status import diagnosis
+from minicluster.status import snapshot
 from minicluster.status.table import table
 from need import Request
 from state import Nodes
@@ -211,7 +211,7 @@ def test_status_has_the_queues_with_names() -> None:
     ],
 )
 def test_status_says_that_a_group_has_no_nodes(size: int, policy: Any, expected: str) -> None:
-    assert diagnosis.NONE_UP == NONE_UP
+    assert snapshot.NONE_UP == NONE_UP
     said = f"waits for nodes: it asks for 1 slot of 1 core with gpu, and {NONE_UP.format('gpu')}"
     settings = SETTINGS | {"groups": [{"name": "gpu", "policy": policy}]}
     shown = show(

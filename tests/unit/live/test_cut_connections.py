@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from live_kubectl import AWAY, Kubectl, say
-from minicluster.exec.attached import attach_options
+from minicluster.exec.found_again import attach_options
 from minicluster.exec.written import KubectlWords, Written
 
 from tools.clients import Done, until

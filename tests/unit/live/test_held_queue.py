@@ -9,8 +9,8 @@ from fake_kube import FakeKube, away
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.pods import read_pods
 from minicluster.errors import Interrupted, StateError
-from minicluster.lifecycle import settling
-from minicluster.lifecycle.settling import held_queue
+from minicluster.lifecycle import leaving
+from minicluster.lifecycle.leaving import held_queue
 from minicluster.status.lookup import Cluster
 from status_samples import job, pod
 
@@ -67,9 +67,9 @@ def asked(channel: Talker) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "RETRY_SECONDS", 0)
-    monkeypatch.setattr(settling, "LISTED_SECONDS", 0)
-    monkeypatch.setattr(settling, "LET_GO_SECONDS", 0.1)
+    monkeypatch.setattr(leaving, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(leaving, "LISTED_SECONDS", 0)
+    monkeypatch.setattr(leaving, "LET_GO_SECONDS", 0.1)
 
 
 def test_jobs_are_waited_for_and_nothing_else_is_asked() -> None:

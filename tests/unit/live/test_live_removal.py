@@ -8,7 +8,7 @@ import pytest
 from minicluster.errors import StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.tool import CommandError
-from minicluster.lifecycle import removal
+from minicluster.lifecycle import remaking
 
 CONFLICT = CommandError("kubectl delete", "Error from server (Conflict): the object has been modified")
 
@@ -65,13 +65,13 @@ class Server(Kubernetes):
 
 def remove(server: Server, *, keeps_ended: bool = True) -> list[str]:
     said: list[str] = []
-    removal.remove(server, "mc", said.append, keeps_ended=keeps_ended)
+    remaking.remove(server, "mc", said.append, keeps_ended=keeps_ended)
     return said
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removal, "REMOVAL_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(remaking, "REMOVAL_POLL_SECONDS", 0.0)
 
 
 COMPLETE = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}

@@ -49,9 +49,9 @@ def test_replace_removes_a_job_only_if_it_refuses_the_values(
     monkeypatch.setattr(Kubernetes, "kubectl", lambda *_, **__: '{"serverVersion": {"gitVersion": "v1.36.0"}}')
     monkeypatch.setattr(replace, "find", lambda *_: found)
     monkeypatch.setattr(replace, "_prepare", lambda *_: (one, None))
-    monkeypatch.setattr(replace.planned, "render", lambda *_: plan)
-    monkeypatch.setattr(replace.planned, "changes", lambda *_: DIFFERENCES)
-    monkeypatch.setattr(replace.planned, "check", step("check"))
+    monkeypatch.setattr(replace.remaking, "render", lambda *_: plan)
+    monkeypatch.setattr(replace.remaking, "changes", lambda *_: DIFFERENCES)
+    monkeypatch.setattr(replace.remaking, "check", step("check"))
     monkeypatch.setattr(replace.revisions, "is_refused", lambda *_: ToolError("no") if is_refused else None)
     monkeypatch.setattr(replace.revisions, "upgrade", step("upgrade"))
     for name, where in (

@@ -119,7 +119,7 @@ def test_what_a_job_has_made_or_changed_comes_back(kubectl: Kubectl, tmp_path: P
 def test_more_than_a_bound_is_not_fetched(kubectl: Kubectl, tmp_path: Path) -> None:
     mine()
     (tmp_path / "work").write_text("printf 12345 >large.csv; printf 1 >small.csv\n")
-    kubectl.begin_with("import minicluster.exec.fetched\nminicluster.exec.fetched.MOST_BYTES = 5\n")
+    kubectl.begin_with("import minicluster.exec.uploaded\nminicluster.exec.uploaded.MOST_BYTES = 5\n")
     done = kubectl.run("flux", "mini", "--upload", "mi ne", "--fetch", "*.csv", "--", "run", "work")
     why = "6 bytes match, of at most 5; the largest are large.csv (5 bytes), small.csv (1 bytes)"
     assert done.code == 1

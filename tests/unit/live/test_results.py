@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from minicluster.documents import yamlio
 from minicluster.errors import OutputError, UsageError
-from minicluster.experiments import plots, results
+from minicluster.experiments import results
 from minicluster.experiments.results import Results
 
 JOB = {
@@ -132,4 +132,4 @@ def test_a_folder_that_can_not_be_written_is_an_error(tmp_path: Path) -> None:
 
 def test_the_plot_has_the_runs_that_ended_with_0() -> None:
     records = [made(4, 1), made(2, 1, t_cleanup=3.0), made(2, 2), made(2, 3, exit_code=1), made(2, 4, t_run=None)]
-    assert plots.times(records) == {2: [0.5, 1.5], 4: [1.5]}
+    assert results.times(records) == {2: [0.5, 1.5], 4: [1.5]}

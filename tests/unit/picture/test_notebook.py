@@ -8,8 +8,8 @@ from unittest.mock import patch
 import pytest
 from minicluster.errors import AwayError
 from minicluster.sdk import ArgumentError, Job, SdkError
-from minicluster.sdk.finished import FinishedJob
 from minicluster.sdk.job_future import JobFuture
+from minicluster.sdk.outcome import FinishedJob
 from minicluster.sdk.pictured import Pictured
 from picture_lead import PictureLead
 

@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from minicluster.picture.curves import Sample, curve, steps_of, thinned
 from minicluster.picture.feed import Reader
-from minicluster.picture.job_history import Lanes, result_of
+from minicluster.picture.job_history import Lanes, Sample, curve, result_of, steps_of, thinned
 from minicluster.picture.timeline import Timeline
 from minicluster.picture.use_history import USE_JOBS, USE_RECORDS
 from picture_lead import START, job, past

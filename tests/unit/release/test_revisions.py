@@ -2,7 +2,7 @@
 
 import pytest
 from minicluster.errors import StateError, ToolError
-from minicluster.lifecycle.planned import changes, check
+from minicluster.lifecycle.remaking import changes, check
 from minicluster.release.revisions import REVISION_MARK, Revision, way_back
 
 FIRST = Revision(1, "superseded", "Install complete")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fake_kube import FakeChannel, FakeKube
 from minicluster.sdk import ArgumentError
-from minicluster.sdk.fit import Fit, would_fit
+from minicluster.sdk.jobs import Fit, would_fit
 from minicluster.status.why import READY
 from status_samples import RUNNING, job, pod
 

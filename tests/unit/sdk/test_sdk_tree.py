@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 from fake_kube import FakeKube
-from minicluster.sdk import ArgumentError, EndedError, FinishedJob, JobFuture
-from minicluster.sdk import tree as tree_module
+from minicluster.sdk import ArgumentError, EndedError, FinishedJob, JobFuture, executor
+from minicluster.sdk.executor import executor_of
 from minicluster.sdk.job_queue import JobQueue
-from minicluster.sdk.tree import executor
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, JobFuture]]:
         return jobs[-1][1]
 
     monkeypatch.setattr(JobQueue, "submit", submit)
-    monkeypatch.setattr(tree_module, "TOGETHER_SECONDS", 0.1)
+    monkeypatch.setattr(executor, "TOGETHER_SECONDS", 0.1)
     return jobs
 
 
@@ -39,7 +38,7 @@ def test_jobs_go_where_the_fewest_are_and_not_to_an_instance_that_waits(
         held.append(JobFuture(lambda: cancelled.append(1)))
         return held[-1]
 
-    made = executor(hold, (3, 2), {}, (FakeKube(), "mini"))
+    made = executor_of(hold, (3, 2), {}, (FakeKube(), "mini"))
     assert asked == [(("flux", "broker"), 2)] * 3
     for job in held[:2]:
         job.start()
@@ -61,4 +60,4 @@ def test_jobs_go_where_the_fewest_are_and_not_to_an_instance_that_waits(
 @pytest.mark.parametrize("tree", [-1, (2, 0)])
 def test_a_tree_without_nodes_is_refused(tree: Any) -> None:
     with pytest.raises(ArgumentError, match="give a number of instances"):
-        executor(lambda *_: JobFuture(lambda: None), tree, {}, (FakeKube(), "mini"))
+        executor_of(lambda *_: JobFuture(lambda: None), tree, {}, (FakeKube(), "mini"))

@@ -7,7 +7,7 @@ agent gives a group by itself; ``said`` the last lines of its output, ``again`` 
 waits will start, and after which job, or null, ``warned`` what flux.idleJobs says of one that runs, or the jobs that
 were stopped for one that waits, and ``now`` the lead's time. With ``shown`` also its ``command``, and the end of its
 ``output``, for a page.
-Given to `flux python -c` by why.py and picture/answers.py. Runs with the view's Python, 3.8 or later.
+Given to `flux python -c` by why.py and picture/pages.py. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from need import Request
     from state import Nodes
 
-#: Stands in a reason for a group of which no node is up; status/diagnosis.py knows whether it has pods
+#: Stands in a reason for a group of which no node is up; status/snapshot.py knows whether it has pods
 NONE_UP = "the group {} has no node up"
 
 
