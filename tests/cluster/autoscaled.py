@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kube import Kube, KubeError
-from kube_job import pods
 from placement import lacking
+from scaled_job import pods
 
 from tools.releases import Release
 

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from minicluster.cluster.find import LiveCluster
-from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
-from minicluster.cluster.pods import read_pods
+from minicluster.cluster.pods import GroupNodes, read_pods
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.lead.ask import read_answer
 from minicluster.render.constants import KUEUE_ELASTIC

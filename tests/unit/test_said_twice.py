@@ -2,15 +2,14 @@
 
 import re
 
-import kube_job
+import kube
 import pytest
 import state
 import suspend
 from hypothesis import given
 from hypothesis import strategies as st
 from minicluster import flux
-from minicluster.cluster import groups
-from minicluster.cluster.pods import REPLACED_CODES
+from minicluster.cluster.pods import REPLACED_CODES, SUSPENDED
 from minicluster.kube.names import CONFIG_SUFFIX, CURVE_SUFFIX
 from minicluster.render.constants import IMMUTABLE, KUEUE_ELASTIC, KUEUE_PRIORITY, KUEUE_QUEUE
 from support import CHART, PACKAGE
@@ -27,8 +26,8 @@ def test_the_chart_has_the_name_that_the_package_reads(key: str) -> None:
 
 
 def test_the_agent_has_the_names_that_the_package_reads() -> None:
-    ours = (kube_job.QUEUE, kube_job.ELASTIC, suspend.SUSPENDED)
-    assert ours == (KUEUE_QUEUE, KUEUE_ELASTIC, groups.SUSPENDED)
+    ours = (kube.QUEUE, kube.ELASTIC, suspend.SUSPENDED)
+    assert ours == (KUEUE_QUEUE, KUEUE_ELASTIC, SUSPENDED)
 
 
 def test_the_codes_of_replaced_pods_are_those_of_chart_and_scripts() -> None:

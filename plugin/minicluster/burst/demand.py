@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import end_of
 from minicluster.cluster.lead import Lead
+from minicluster.cluster.pods import size_of
 from minicluster.console import streams
 from minicluster.errors import BurstError, MiniClusterError
 from minicluster.flux import parse_idset

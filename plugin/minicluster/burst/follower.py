@@ -1,14 +1,19 @@
-"""One burst that follows the queue: a thread that installs, resizes and removes it."""
+"""One burst that follows the queue: a thread that installs, resizes and removes it.
+
+When it grows and shrinks, `Windows` says: pure functions of what the queue needs, over time in seconds of a monotonic
+clock.
+"""
 
 import math
 import threading
 import time
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from minicluster.burst import install, root
 from minicluster.burst.demand import JOB_SECONDS, BurstNeed, Demand, Offer
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
-from minicluster.burst.windows import BurstLimits, Seen, Windows
 from minicluster.cluster.job import end_of
 from minicluster.console import streams
 from minicluster.console.messages import counted
@@ -18,6 +23,70 @@ from minicluster.kube.names import OUR_PREFIX
 
 #: Seconds for which a burst that failed is left alone, at first and at most
 REST_SECONDS, MOST_REST_SECONDS = 15.0, 900.0
+
+
+@dataclass(frozen=True)
+class BurstLimits:
+    """Limits of a burst's size, and its windows in seconds."""
+
+    min: int
+    max: int
+    backlog: float  #: to grow, a job that needs more hosts must have waited this long
+    idle: float  #: to shrink, fewer hosts must have been enough this long
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the queue needs of a burst at one time."""
+
+    now: float
+    need: int  #: hosts that running jobs use, or waiting jobs would use
+    held: int  #: hosts that running jobs use
+    age: float = 0.0  #: seconds that a job which needs more hosts has waited; 0 without one
+
+
+class BurstDecision(NamedTuple):
+    """The size that a burst should have now."""
+
+    size: int
+    wait: float = math.inf  #: seconds after which this may change although nothing else does
+
+
+@dataclass
+class Windows:
+    """Remembers what was needed. After a restart only the windows begin again."""
+
+    #: When the need changed, and to how many hosts; the first entry is the need at the begin of the idle window
+    past: list[tuple[float, int]] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """Begin anew, because the need was unknown for a while."""
+        self.past.clear()
+
+    def decide(self, policy: BurstLimits, seen: Seen, size: int) -> BurstDecision:
+        """Return the size for a burst that has ``size`` hosts.
+
+        It is between ``min`` and ``max``, but a burst that is larger already keeps the hosts that jobs have.
+        """
+        largest = self._largest(policy, seen)
+        if size < policy.min:
+            return BurstDecision(policy.min)
+        wanted = min(seen.need, policy.max)
+        if wanted > size:
+            left = policy.backlog - seen.age
+            return BurstDecision(size, left) if left > 0 else BurstDecision(wanted)
+        least = max(min(largest, policy.max), policy.min, seen.held)
+        if least < size and seen.now - self.past[0][0] >= policy.idle:
+            return BurstDecision(least)
+        return BurstDecision(size)
+
+    def _largest(self, policy: BurstLimits, seen: Seen) -> int:
+        """Note what is needed, and return the most that was needed within the idle window."""
+        if not self.past or self.past[-1][1] != seen.need:
+            self.past.append((seen.now, seen.need))
+        while len(self.past) > 1 and self.past[1][0] <= seen.now - policy.idle:
+            self.past.pop(0)
+        return max(need for _, need in self.past)
 
 
 class Follower:

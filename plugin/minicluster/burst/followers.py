@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from minicluster.burst import plan
 from minicluster.burst.demand import Demand, Offer
-from minicluster.burst.follower import Follower
+from minicluster.burst.follower import BurstLimits, Follower
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
-from minicluster.burst.windows import BurstLimits
 from minicluster.console import streams
 from minicluster.console.signals import handled, join
 from minicluster.errors import BurstError

@@ -10,8 +10,7 @@ import yaml
 from minicluster.burst import address, plan
 from minicluster.burst.address import Address
 from minicluster.burst.plan import Burst
-from minicluster.cluster.groups import registered
-from minicluster.cluster.pods import read_pod
+from minicluster.cluster.pods import read_pod, registered
 from minicluster.console import lines, streams
 from minicluster.console.terminal import StyledText
 from minicluster.documents import yamlio

@@ -1,4 +1,4 @@
 """A MiniCluster as Kubernetes has it: its Job, its pods, its lead; how it is found, and in which state it is.
 
-Doors: find, groups, job, lead, pods, reasons, states, troubles, without_flux.
+Doors: find, job, lead, pods, reasons, states, troubles, without_flux.
 """

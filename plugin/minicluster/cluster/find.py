@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from minicluster.cluster.groups import GroupNodes, read_groups
 from minicluster.cluster.job import KubernetesJob, job_of_pods, read_deleted_job, read_job, read_names
-from minicluster.cluster.pods import Pod, labels_of_pods, read_pods
+from minicluster.cluster.pods import GroupNodes, Pod, labels_of_pods, read_groups, read_pods
 from minicluster.errors import ChoiceError, KubernetesError, StatusError
 from minicluster.kube.names import LABEL
 from minicluster.kube.port import KubePort, Object

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from minicluster.cluster import states
-from minicluster.cluster.groups import SUSPENDED, queue_of, registered
-from minicluster.cluster.pods import CLUSTER_LABEL, Pod
+from minicluster.cluster.pods import CLUSTER_LABEL, SUSPENDED, Pod, queue_of, registered
 from minicluster.errors import StateError
 from minicluster.kube.names import CONFIG_SUFFIX
 from minicluster.kube.port import KubePort

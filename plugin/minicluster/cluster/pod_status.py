@@ -9,8 +9,25 @@ from minicluster.console.messages import counted
 
 #: Reasons for which a container waits without a problem
 STARTING = ("", "PodInitializing", "ContainerCreating")
+#: Reasons for which a container doesn't start, and most often never will
+STUCK_REASONS = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+)
 #: Exit code of a runner that leaves what it did to a new pod
 STOP_CODE = 85
+#: Annotations with the number of pods of an index that failed before; those of the second don't count for backoffLimit
+FAILURES, IGNORED_FAILURES = (
+    "batch.kubernetes.io/job-index-failure-count",
+    "batch.kubernetes.io/job-index-ignored-failure-count",
+)
 
 
 def is_cut_off(status: Mapping[str, Any], conditions: Mapping[str, str]) -> bool:
@@ -119,3 +136,10 @@ def _containers(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 def _listed(*words: str) -> str:
     return ", ".join(filter(None, words))
+
+
+def failures(annotations: Mapping[str, str]) -> int:
+    """Return how many pods of an index have failed, with this one; 0 if Kubernetes doesn't count them."""
+    if FAILURES not in annotations:
+        return 0
+    return 1 + int(annotations[FAILURES]) + int(annotations.get(IGNORED_FAILURES, "0"))

@@ -1,6 +1,9 @@
-"""Pods of an Indexed Job, read from ``kubectl get pods -o json``: the state of each, and the reason for it."""
+"""Pods of an Indexed Job, read from ``kubectl get pods -o json``: the state of each, and the reason for it.
 
-from collections.abc import Mapping
+And the groups of a MiniCluster, which are nodes unlike its own. Each has a Job.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -8,7 +11,7 @@ from typing import Any
 from minicluster.cluster import pod_status
 from minicluster.cluster.troubles import explained, way_out
 from minicluster.kube.names import INDEX
-from minicluster.render.constants import GROUP_LABEL, KUEUE_ELASTIC
+from minicluster.render.constants import GROUP_LABEL, KUEUE_ELASTIC, KUEUE_QUEUE
 
 #: Label with the name of the MiniCluster
 CLUSTER_LABEL = "app.kubernetes.io/instance"
@@ -16,28 +19,13 @@ CLUSTER_LABEL = "app.kubernetes.io/instance"
 ZONE = "topology.kubernetes.io/zone"
 #: Annotation by which kubectl, and we, find the container that runs Flux
 RUNNER = "kubectl.kubernetes.io/default-container"
-#: Annotations with the number of pods of an index that failed before; those of the second don't count for backoffLimit
-FAILURES, IGNORED_FAILURES = (
-    "batch.kubernetes.io/job-index-failure-count",
-    "batch.kubernetes.io/job-index-ignored-failure-count",
-)
 #: Begins a text of ours for a pod's /bin/sh: the PATH of an image may name its application alone (pod/view/world.sh)
 FIND_TOOLS = "PATH=${PATH:+$PATH:}/usr/bin:/bin; "
 #: Exit codes of pods that were told to stop, killed, or lost when their Kubernetes node restarted: the Job's
 #: podFailurePolicy replaces them
 REPLACED_CODES = (pod_status.STOP_CODE, 137, 255)
-#: Reasons for which a container doesn't start, and most often never will
-STUCK_REASONS = (
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "ErrImageNeverPull",
-    "ImageInspectError",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-    "CrashLoopBackOff",
-)
+#: Annotation of a Job that says who suspended it
+SUSPENDED = "minicluster/suspended"
 
 
 @dataclass(frozen=True)
@@ -108,7 +96,9 @@ class Pod:
     @property
     def is_stuck(self) -> bool:
         """Whether it doesn't start, for instance because an image can't be pulled, or a volume can't be mounted."""
-        return self.phase == "Pending" and (self.reason in STUCK_REASONS or bool(self.is_silent and self.way_out))
+        return self.phase == "Pending" and (
+            self.reason in pod_status.STUCK_REASONS or bool(self.is_silent and self.way_out)
+        )
 
     @property
     def is_silent(self) -> bool:
@@ -174,7 +164,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
         is_ready=conditions.get("Ready") == "True",
         runner=runner,
         failing={} if is_leaving else dict(pod_status.failing(status, runner)),
-        failures=_failures(metadata.get("annotations", {})) if status.get("phase") == "Failed" else 0,
+        failures=pod_status.failures(metadata.get("annotations", {})) if status.get("phase") == "Failed" else 0,
         ended=datetime.fromisoformat(ended) if ended else None,
         exit_code=end.get("exitCode"),
         node=item.get("spec", {}).get("nodeName", ""),
@@ -191,8 +181,62 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
     )
 
 
-def _failures(annotations: Mapping[str, str]) -> int:
-    """Return how many pods of an index have failed, with this one; 0 if Kubernetes doesn't count them."""
-    if FAILURES not in annotations:
-        return 0
-    return 1 + int(annotations[FAILURES]) + int(annotations.get(IGNORED_FAILURES, "0"))
+@dataclass(frozen=True)
+class GroupNodes:
+    """The nodes of a group."""
+
+    name: str
+    size: int  #: pods of its Job; 0 when the Job is gone
+    first: int  #: rank of its first node
+    max_size: int
+    pods: Mapping[int, Pod]  #: by index
+    is_suspended: bool = False  #: whether its Job is
+    queue: str = ""  #: Kueue's, "" without
+    uid: str = ""  #: of its Job
+    why_held: str = ""  #: by Kueue
+    why_no_pod: str = ""  #: what an event says of a pod that its Job could not make
+    failures: int = 0  #: pods that failed and count
+
+
+def registered(immutable: Mapping[str, str]) -> dict[str, int]:
+    """Return {name: maxSize} of the groups, in the order of their ranks, from a Job's record of immutable values."""
+    sizes: dict[str, int] = {}
+    while name := immutable.get(f"groups[{len(sizes)}].name"):
+        sizes[name] = int(immutable[f"groups[{len(sizes)}].maxSize"])
+    return sizes
+
+
+def size_of(job: Mapping[str, Any]) -> int:
+    """Return the number of pods that the Job of a group should have.
+
+    If that is 0, the Job is suspended, or with autoscaling or in a queue of Kueue has no parallelism. A Job that Kueue
+    holds back, or the value `suspend`, has its size.
+    """
+    spec = job["spec"]
+    is_held = queue_of(job) or SUSPENDED in job["metadata"].get("annotations", {})
+    return int(spec["completions"]) if spec["parallelism"] and (is_held or not spec.get("suspend")) else 0
+
+
+def queue_of(job: Mapping[str, Any]) -> str:
+    """Return the queue of Kueue that a Job is in, "" for none."""
+    return str(job["metadata"].get("labels", {}).get(KUEUE_QUEUE, ""))
+
+
+def read_groups(
+    groups: Mapping[str, int], first: int, jobs: Mapping[str, Any] | None, pods: Mapping[str, Any]
+) -> Iterator[GroupNodes]:
+    """Yield the groups of {name: maxSize}, from lists of Jobs and pods; ``first`` is the rank of their first node.
+
+    Where the user may not list Jobs, the highest index of its pods tells a group's size.
+    """
+    items = jobs.get("items", []) if jobs else []
+    by_name = {job["metadata"].get("labels", {}).get(GROUP_LABEL): job for job in items}
+    for name, most in groups.items():
+        its = read_pods(pods, name)
+        if job := by_name.get(name):
+            is_suspended, uid = job["spec"].get("suspend", False), job["metadata"].get("uid", "")
+            failed = job.get("status", {}).get("failed", 0)
+            yield GroupNodes(name, size_of(job), first, most, its, is_suspended, queue_of(job), uid, failures=failed)
+        else:
+            yield GroupNodes(name, max(its, default=-1) + 1 if jobs is None else 0, first, most, its)
+        first += most

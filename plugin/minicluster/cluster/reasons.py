@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from minicluster.cluster import states
 from minicluster.cluster.find import LiveCluster
-from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
-from minicluster.cluster.pods import Pod
+from minicluster.cluster.pods import GroupNodes, Pod
 from minicluster.cluster.troubles import WARNINGS, silent_troubles
 from minicluster.console import lines
 from minicluster.console.messages import counted

@@ -10,7 +10,7 @@ docs/reference/flux-operator.md.
 from collections.abc import Callable
 from typing import Any
 
-from minicluster.convert import containers, fields, mpijob, snippets, v1alpha1, volumes
+from minicluster.convert import containers, fields, mpijob, shell_text, v1alpha1, volumes
 from minicluster.convert.part import Map, Part, Report, ValuesFile
 from minicluster.convert.read import (
     Document,
@@ -45,7 +45,7 @@ STEPS: tuple[Callable[[Part], None], ...] = (
     fields.drop_unsupported,
     containers.drop_users,
     containers.rename_snippets,
-    snippets.take_resources,
+    shell_text.take_resources,
     fields.move_lead_broker,
     containers.move_capabilities,
     fields.drop_zeros,
@@ -61,9 +61,9 @@ STEPS: tuple[Callable[[Part], None], ...] = (
     containers.convert_sidecars,
     containers.convert_services,
     containers.expand_environment,
-    snippets.warn_of_operator_names,
-    snippets.warn_of_view,
-    snippets.warn_of_exits,
+    shell_text.warn_of_operator_names,
+    shell_text.warn_of_view,
+    shell_text.warn_of_exits,
     volumes.convert_volumes,
 )
 

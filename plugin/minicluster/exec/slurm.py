@@ -19,7 +19,7 @@ FIND = (
 )
 #: The same for what submits: no kill of the lead loses an id that is shown then
 SAVE = '; code=$?; "${0%/*/*}/bin/flux" kvs put --sync minicluster.saved=1 >/dev/null 2>&1; exit $code'
-#: Variables for slurm_jobspec.py and slurm_request.py
+#: Variables for slurm_jobspec.py and slurm_submit.py
 KEY_VARIABLE, STDIN_VARIABLE = "MINICLUSTER_SLURM_CLIENT", "MINICLUSTER_SLURM_SCRIPT"
 #: Flux's digits of an id (RFC 19, F58)
 F58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minicluster.cluster.find import LiveCluster
-from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import end_of, policy_of, release_of
 from minicluster.cluster.lead import Lead
+from minicluster.cluster.pods import GroupNodes
 from minicluster.console import streams
 from minicluster.console.messages import counted
 from minicluster.console.streams import Agree, Say

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from minicluster.cluster.find import LiveCluster
-from minicluster.cluster.groups import GroupNodes
-from minicluster.cluster.pods import Pod
+from minicluster.cluster.pods import GroupNodes, Pod
 from minicluster.flux import parse_idset, to_idset
 from minicluster.kube.port import KubePort
 from minicluster.lead.ask import Answer, Question

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from minicluster.cluster.find import MADE_BY_CHART, LiveCluster
-from minicluster.cluster.groups import size_of
 from minicluster.cluster.job import KubernetesJob, read_job, recorded, release_of
-from minicluster.cluster.pods import Pod, read_pod
+from minicluster.cluster.pods import Pod, read_pod, size_of
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.kube.cron import soonest

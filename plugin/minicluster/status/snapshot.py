@@ -8,9 +8,8 @@ from typing import Any
 
 from minicluster.cluster import reasons
 from minicluster.cluster.find import LiveCluster
-from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import KubernetesJob
-from minicluster.cluster.pods import Pod
+from minicluster.cluster.pods import GroupNodes, Pod
 from minicluster.cluster.reasons import why_failed, with_reasons
 from minicluster.cluster.troubles import explained, way_out
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from minicluster.cluster.find import Host, check_name, find_host
-from minicluster.cluster.groups import queue_of, size_of
 from minicluster.cluster.job import end_of, read_job
 from minicluster.cluster.lead import Lead, Node
+from minicluster.cluster.pods import queue_of, size_of
 from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
 from minicluster.console import streams

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeVar
 
 from minicluster.cluster.find import Host, LiveCluster, lead_of
-from minicluster.cluster.groups import SUSPENDED
 from minicluster.cluster.job import end_of, is_asleep, wake
 from minicluster.cluster.lead import Lead, Node, code_of_work, read_lead, read_node
-from minicluster.cluster.pods import Pod
+from minicluster.cluster.pods import SUSPENDED, Pod
 from minicluster.console.streams import Say
 from minicluster.errors import DeadlineError, EndError, KubernetesError, RefusedError
 from minicluster.kube.outage import RETRY_SECONDS, Outage

@@ -21,9 +21,9 @@ import pytest
 from click.testing import CliRunner, Result
 from minicluster.burst import address, demand, follower, plan
 from minicluster.burst.demand import Offer, RootJob
+from minicluster.burst.follower import BurstLimits
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
-from minicluster.burst.windows import BurstLimits
 from minicluster.kube import tool as kubectl
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import BrokenError

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minicluster.burst.windows import BurstDecision, BurstLimits, Seen, Windows
+from minicluster.burst.follower import BurstDecision, BurstLimits, Seen, Windows
 
 POLICY = BurstLimits(min=0, max=4, backlog=10, idle=60)
 

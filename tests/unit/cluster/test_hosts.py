@@ -2,9 +2,8 @@
 
 import pytest
 from minicluster.cluster.find import Host, LiveCluster, find_host
-from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
-from minicluster.cluster.pods import read_pods
+from minicluster.cluster.pods import GroupNodes, read_pods
 from minicluster.errors import StateError
 from status_samples import job, pod
 

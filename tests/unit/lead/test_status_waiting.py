@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fake_flux import FakeFlux, modules
-from minicluster.cluster.groups import GroupNodes
+from minicluster.cluster.pods import GroupNodes
 from minicluster.lead.ask import QUESTIONS
 from minicluster.lead.sent import waiting
 from minicluster.status import snapshot

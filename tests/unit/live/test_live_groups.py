@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fake_kube import forbidden
 from minicluster.cluster.find import LiveCluster, find_by_name
-from minicluster.cluster.groups import registered, size_of
+from minicluster.cluster.pods import registered, size_of
 from minicluster.cluster.reasons import with_reasons
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.release.revisions import resize

@@ -11,9 +11,8 @@ import pytest
 from forks import Forked
 from live_kubectl import AWAY, FORBIDDEN, KUBECTL, Kubectl, lead, say
 from minicluster.cluster.find import LiveCluster
-from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
-from minicluster.cluster.pods import read_pod, read_pods
+from minicluster.cluster.pods import GroupNodes, read_pod, read_pods
 from minicluster.errors import StateError
 from minicluster.waiting.wait import StartWatch
 from screens import look

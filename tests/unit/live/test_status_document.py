@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from minicluster.cluster.find import LiveCluster
-from minicluster.cluster.groups import GroupNodes
 from minicluster.cluster.job import read_job
-from minicluster.cluster.pods import read_pods
+from minicluster.cluster.pods import GroupNodes, read_pods
 from minicluster.commands.status import status_command
 from minicluster.status.document import document
 from minicluster.status.snapshot import snapshot

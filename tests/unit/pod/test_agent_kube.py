@@ -11,8 +11,7 @@ from typing import Any
 
 import kube
 import pytest
-from kube import Kube, KubeError
-from kube_job import is_emptying
+from kube import Kube, KubeError, is_emptying
 
 TOKEN = "ey-the-token-of-the-pod"
 JOB = "/apis/batch/v1/namespaces/ns/jobs/mc"

@@ -15,8 +15,8 @@ import node_jobs
 import pytest
 import shared_memory
 from epilog import Epilog
+from node_jobs import send_to_all
 from node_state import f58
-from processes import send_to_all
 
 from tools.clients import until
 

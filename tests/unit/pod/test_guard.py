@@ -12,7 +12,7 @@ import node_jobs
 import pytest
 from epilog import Epilog
 from fake_flux import FakeFlux, modules
-from processes import children, descendants, send_to_all
+from node_jobs import children, descendants, send_to_all
 
 RESERVE, LIMIT = 512 << 20, 2 << 30
 #: Fields of memory.stat whose bytes the kernel can take back, by the version of cgroups

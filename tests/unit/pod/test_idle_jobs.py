@@ -15,8 +15,8 @@ import pytest
 from fake_flux import FakeFlux, modules, resource_set
 from idle_jobs import IdleJobs, IdleLimits
 from job_notes import Run
+from node_jobs import children, cpu_seconds, stats, threads
 from node_state import FluxNode
-from processes import children, cpu_seconds, stats, threads
 
 JOB = 71462551552
 WHY = "kept less than 0.05 of its 4 cores busy for 30 min (flux.idleJobs)"

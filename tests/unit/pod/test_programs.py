@@ -3,7 +3,7 @@
 import kube
 import state
 import suspend
-from minicluster.cluster import groups, job
+from minicluster.cluster import job, pods
 from minicluster.kube.names import OUR_PREFIX
 from minicluster.pod import programs
 from minicluster.status import snapshot
@@ -16,6 +16,6 @@ def test_each_program_of_the_pods_has_a_unique_file_name() -> None:
 
 
 def test_commands_and_programs_of_the_pods_use_the_same_constants() -> None:
-    assert (groups.SUSPENDED, job.IDLE) == (suspend.SUSPENDED, suspend.IDLE)
+    assert (pods.SUSPENDED, job.IDLE) == (suspend.SUSPENDED, suspend.IDLE)
     assert job.MANAGER == kube.MANAGER
     assert (OUR_PREFIX, snapshot.MEMORY_SHORT) == (state.OWN_REASON, state.MEMORY_REASON)

@@ -15,19 +15,45 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 from time import gmtime, strftime
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
-from kube_job import is_emptying, is_fixed_by_kueue, is_held
-
+#: Label of a Job in a queue of Kueue, and the scheduling gate of a Job whose size Kueue lets change
+QUEUE = "kueue.x-k8s.io/queue-name"
+ELASTIC = "kueue.x-k8s.io/elastic-job"
+#: Label of the pods of a Job that Kueue has started
+STARTED = "kueue.x-k8s.io/podset"
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REQUEST_SECONDS = 10.0
+#: How often a change of the Job is tried that its controller may cross
+PATCH_TRIES = 4
 #: Name of the agent in the Job's managedFields
 MANAGER = "minicluster-agent"
-MERGE = "application/merge-patch+json"
 #: Words in the API server's refusal to change the size of a gang
 GANG = "gang-scheduled PodGroup"
 #: Labels that Kubernetes puts on the pods of an Indexed Job
 JOB_NAME, INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
+
+
+def is_emptying(job: Mapping[str, Any], most: int) -> bool:
+    """Say whether the Job of a group is about to have no pods, after the first change of `Kube.empty`."""
+    spec = job["spec"]
+    return bool(spec.get("suspend") and spec["parallelism"]) and spec["completions"] > most
+
+
+def is_held(job: Mapping[str, Any]) -> bool:
+    """Say whether Kueue has yet to start a Job in its queue. It labels the pods then, and others never start."""
+    labels = job["spec"]["template"].get("metadata", {}).get("labels", {})
+    return QUEUE in job["metadata"].get("labels", {}) and STARTED not in labels
+
+
+def is_elastic(job: Mapping[str, Any]) -> bool:
+    """Say whether Kueue lets the size of a Job change."""
+    return QUEUE in job["metadata"].get("labels", {}) and has_gate(job["spec"]["template"]["spec"])
+
+
+def has_gate(pod: Mapping[str, Any]) -> bool:
+    """Say whether the pods of a template, or a pod, may start only when Kueue has quota for them."""
+    return ELASTIC in [gate["name"] for gate in pod.get("schedulingGates", [])]
 
 
 class KubeError(Exception):
@@ -43,12 +69,11 @@ class Kube:
         self.job = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}"
         self.deployment = f"/apis/apps/v1/namespaces/{namespace}/deployments/{job}"
         self.budget = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{job}"
+        self._selector = "?" + urllib.parse.urlencode({"labelSelector": f"{JOB_NAME}={job}"})
 
     def of_group(self, group: str) -> Kube:
         """Return the API server for the Job of a group, "" for the cluster's own."""
-        if not group:
-            return self
-        return Kube(self.server, self.namespace, f"{self.name}-{group}", self.token)
+        return Kube(self.server, self.namespace, f"{self.name}-{group}", self.token) if group else self
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
         """Call the API. Raises KubeError."""
@@ -67,18 +92,20 @@ class Kube:
         """Return what asks the API server itself: a proxy of the image or of flux.environment is for the work."""
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if self.server.startswith("https:"):
-            context = ssl.create_default_context(cafile=str(self.token / "ca.crt"))
-            handlers.append(urllib.request.HTTPSHandler(context=context))
+            certificate = str(self.token / "ca.crt")
+            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=certificate)))
         return urllib.request.build_opener(*handlers)
+
+    def _get(self, path: str) -> dict[str, Any]:
+        return dict(self.call("GET", path))
 
     def get_job(self) -> dict[str, Any]:
         """Return the Job. Raises KubeError."""
-        job: dict[str, Any] = self.call("GET", self.job)
-        return job
+        return self._get(self.job)
 
     def resize(self, job: Mapping[str, Any], size: int) -> dict[str, Any]:
         """Change the size of the Job, and return it. Raises KubeError, also if others have changed the Job since."""
-        if is_fixed_by_kueue(job):
+        if QUEUE in job["metadata"].get("labels", {}) and not is_elastic(job):
             raise KubeError("Kueue would restart all pods: its feature gate ElasticJobsViaWorkloadSlices is off")
         return self._change(job, {}, {"completions": size, "parallelism": size})
 
@@ -90,18 +117,22 @@ class Kube:
         the two changes, so no pod starts for the completions. One that Kueue holds stays so until Kueue starts it.
         """
         count = most + 1
-        for last in (False, False, False, True):
-            is_begun = is_emptying(job, most)
+
+        def change(job: dict[str, Any]) -> dict[str, Any]:
+            if not is_emptying(job, most):
+                job = self._change(job, {}, {"suspend": True, "completions": count, "parallelism": count})
+            return self._change(job, {}, {"suspend": is_held(job), "parallelism": 0})
+
+        return self._again(change, job)
+
+    def _again(self, change: Callable[[dict[str, Any]], dict[str, Any]], job: dict[str, Any]) -> dict[str, Any]:
+        """Change the Job, again if its controller may have changed it at the same time. Raises KubeError."""
+        for _ in range(PATCH_TRIES - 1):
             try:
-                if not is_begun:
-                    job = self._change(job, {}, {"suspend": True, "completions": count, "parallelism": count})
-                return self._change(job, {}, {"suspend": is_held(job), "parallelism": 0})
-            except KubeError:
-                # the Job's controller may have changed it at the same time
-                if last:
-                    raise
+                return change(job)
+            except KubeError:  # noqa: PERF203 - each try is a request
                 job = self.get_job()
-        raise AssertionError
+        return change(job)
 
     def suspend(self, job: Mapping[str, Any], size: int, annotations: Mapping[str, str]) -> dict[str, Any]:
         """Suspend the Job, and return it; ``size`` is for when it is resumed. Raises KubeError as `resize` does."""
@@ -133,30 +164,23 @@ class Kube:
         Otherwise an upgrade by Helm 4 would conflict with the agent's size. It may take a few tries: the Job's
         controller reacts to a new size with a change of its own, which can come first.
         """
-        for last in (False, False, False, True):
-            metadata = job["metadata"]
-            fields = [entry for entry in metadata["managedFields"] if entry["manager"] != MANAGER]
-            if len(fields) == len(metadata["managedFields"]):
-                break
-            try:
-                return self._patch(self.job, job, {"metadata": {"managedFields": fields}})
-            except KubeError:
-                if last:
-                    raise
-                job = self.get_job()
-        return job
+
+        def change(job: dict[str, Any]) -> dict[str, Any]:
+            fields = [entry for entry in job["metadata"]["managedFields"] if entry["manager"] != MANAGER]
+            is_clean = len(fields) == len(job["metadata"]["managedFields"])
+            return job if is_clean else self._patch(self.job, job, {"metadata": {"managedFields": fields}})
+
+        return self._again(change, job)
 
     def _patch(self, path: str, before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
         """Change an object, and return it. Raises KubeError, also if others have changed it since it was read."""
         version = {"resourceVersion": before["metadata"]["resourceVersion"]}
         change = {**change, "metadata": {**version, **change.get("metadata", {})}}
-        after: dict[str, Any] = self.call("PATCH", f"{path}?fieldManager={MANAGER}", change, MERGE)
-        return after
+        return dict(self.call("PATCH", f"{path}?fieldManager={MANAGER}", change, "application/merge-patch+json"))
 
     def get_deployment(self) -> dict[str, Any]:
         """Return the Deployment of the Job's name. Raises KubeError."""
-        deployment: dict[str, Any] = self.call("GET", self.deployment)
-        return deployment
+        return self._get(self.deployment)
 
     def set_replicas(self, deployment: Mapping[str, Any], replicas: int, annotations: Mapping[str, str]) -> None:
         """Change the replicas. Raises KubeError, also if others have changed the Deployment since."""
@@ -165,8 +189,7 @@ class Kube:
 
     def get_budget(self) -> dict[str, Any]:
         """Return the PodDisruptionBudget of the Job's name. Raises KubeError."""
-        budget: dict[str, Any] = self.call("GET", self.budget)
-        return budget
+        return self._get(self.budget)
 
     def select(self, budget: Mapping[str, Any], selector: Mapping[str, Any] | None) -> None:
         """Change which pods the PodDisruptionBudget selects. Raises KubeError, also if others have changed it since."""
@@ -191,14 +214,7 @@ class Kube:
 
     def pods(self) -> list[dict[str, Any]]:
         """Return the pods of the Job. Raises KubeError."""
-        items: list[dict[str, Any]] = self.call("GET", f"/api/v1/namespaces/{self.namespace}/pods{self._selector}")[
-            "items"
-        ]
-        return items
-
-    @property
-    def _selector(self) -> str:
-        return "?" + urllib.parse.urlencode({"labelSelector": f"{JOB_NAME}={self.name}"})
+        return list(self._get(f"/api/v1/namespaces/{self.namespace}/pods{self._selector}")["items"])
 
     def cpu(self, container: str, ready: int) -> float:
         """Return the CPU that the brokers' containers use, in cores. Needs a metrics API.
@@ -206,7 +222,7 @@ class Kube:
         Raises KubeError, also while some of those that are ready are not measured.
         """
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
-        containers = (each for pod in self.call("GET", path + self._selector)["items"] for each in pod["containers"])
+        containers = (each for pod in self._get(path + self._selector)["items"] for each in pod["containers"])
         used = [parse_cpu(each["usage"]["cpu"]) for each in containers if each["name"] == container]
         if len(used) < max(ready, 1):
             raise KubeError(f"GET {path}: {len(used)} of {max(ready, 1)} pods are measured")

@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Collection, Iterable, Mapping, NamedTuple
 
-from kube import INDEX
-from kube_job import has_gate
+from kube import INDEX, has_gate
 from state import to_idset
 
 #: Seconds that Kueue may take to admit pods

@@ -12,8 +12,7 @@ from typing import Any, Container, Iterable, Mapping
 import drains
 import state
 from autoscale import Autoscaler, Decision, Policy, Snapshot, read_groups
-from kube import Kube, KubeError
-from kube_job import is_elastic, pods
+from kube import Kube, KubeError, is_elastic
 from log import Once, log
 from need import Group
 from placement import TOLD_SECONDS, Lacking, Placement, Quota, lacking, named
@@ -22,6 +21,11 @@ from placement import TOLD_SECONDS, Lacking, Placement, Quota, lacking, named
 KUEUE_SECONDS = 1800
 #: Seconds after which such pods are given up, by default: their nodes' jobs have as long to end
 GIVE_UP_SECONDS = 900
+
+
+def pods(job: Mapping[str, Any]) -> int:
+    """Return the number of pods that a Job should have."""
+    return int(job["spec"]["completions"]) if job["spec"]["parallelism"] else 0
 
 
 @dataclass

@@ -13,8 +13,7 @@ import drains
 import state
 import suspend
 from autoscale import Decision, Policy, Snapshot, parse_policy
-from kube import Kube, KubeError
-from kube_job import is_emptying
+from kube import Kube, KubeError, is_emptying
 from log import Once
 from need import queue_needs
 from pending import Pending

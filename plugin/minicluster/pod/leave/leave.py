@@ -12,6 +12,7 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -25,10 +26,16 @@ import flux
 from flux.job import JobID, cancel
 from flux.job import kill as send
 from job_report import write
-from processes import children, descendants
-from rank import STOP_REASON, drain, is_idle, running_jobs, stop_joining
+from node_jobs import children, descendants, send_to_all
 from requeue import Requeue
+from state import jobs, nodes, parse_idset
 
+STOP_REASON = "minicluster: the pod was told to stop"
+#: States of a broker that may get jobs, and of one that ends (flux-broker's state machine); before, it has not joined
+ONLINE_STATES = ("quorum", "run")
+ENDING_STATES = ("cleanup", "shutdown", "finalize", "goodbye", "unload-builtins", "exit")
+#: State of a broker that can reach the lead and gets jobs soon
+CONNECTED = "init"
 JOBS_POLL_SECONDS = 0.5
 #: Part of KILL that a cancelled job has between SIGTERM and SIGKILL; Flux itself gives 5 s (exec.kill-timeout)
 TERM_PART = 5 / 8
@@ -39,6 +46,55 @@ EXIT_CODE_SECONDS = 5.0
 ATTRIBUTES_SECONDS = 2.0
 #: A broker, whose end starts a Python too, takes at most this many times as long to end as this program to start
 SLOWNESS_FACTOR = 3.0
+
+
+def drain(handle: Any, rank: int) -> None:
+    """Let no more jobs start on a rank. A rank that is drained already keeps its reason."""
+    try:
+        handle.rpc("resource.drain", {"targets": str(rank), "reason": STOP_REASON}, nodeid=0).get()
+    except OSError as error:
+        if error.errno != errno.EEXIST:
+            raise
+
+
+def stop_joining(handle: Any, rank: int | None, seconds: float) -> bool:
+    """Tell a broker that has not joined to stop, again and again: it misses a signal between two states.
+
+    Return whether it has joined. Raises OSError when it can't be asked.
+    """
+    broker = int(handle.attr_get("broker.pid"))
+    end = time.monotonic() + seconds
+    state = handle.rpc("state-machine.get").get()["state"]
+    with suppress(OSError):  # it has ended
+        if rank is not None and state == CONNECTED:
+            # it may get jobs before a signal ends it
+            drain(handle, rank)
+        while state not in ONLINE_STATES + ENDING_STATES and time.monotonic() < end:
+            os.kill(broker, signal.SIGTERM)
+            time.sleep(JOBS_POLL_SECONDS / 5)
+            state = handle.rpc("state-machine.get").get()["state"]
+    return state in ONLINE_STATES
+
+
+def running_jobs(handle: Any, rank: int | None) -> list[int]:
+    """Return the jobs that run on a rank, or (None) on any."""
+    listed = jobs(handle, "running", ["ranks"])
+    return [job["id"] for job in listed if rank is None or rank in parse_idset(job.get("ranks", ""))]
+
+
+def is_idle(handle: Any, rank: int | None) -> bool:
+    """Return whether nothing of a rank is allocated, or (None) whether no job runs.
+
+    The lead undrains the rank of a pod that is gone, which may come when the next pod of that rank leaves already: then
+    this drains it again.
+    """
+    if rank is None:
+        return not running_jobs(handle, None)
+    by_state = nodes(handle)
+    if rank in by_state.drained:
+        return rank not in by_state.used
+    drain(handle, rank)
+    return False
 
 
 class Times(NamedTuple):
@@ -108,9 +164,7 @@ def stop_launcher(launcher: Path, seconds: float) -> None:
     if not launcher.exists():
         return
     with suppress(OSError, ValueError):
-        for pid in descendants([int(launcher.read_text())], children()):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+        send_to_all(descendants([int(launcher.read_text())], children()), signal.SIGTERM)
         print(f"minicluster: the launcher is told to stop: {OVER}", flush=True)
     wait_until(lambda: not launcher.exists(), seconds, JOBS_POLL_SECONDS / 5)
 

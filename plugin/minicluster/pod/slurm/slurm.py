@@ -20,7 +20,7 @@ COMMANDS_IN = {
     "squeue": "slurm_squeue",
     "sacct": "slurm_sacct",
     "sinfo": "slurm_sinfo",
-    "scancel": "slurm_scancel",
+    "scancel": "slurm_scontrol",
     "scontrol": "slurm_scontrol",
 }
 #: Errors that Slurm reports with the call that loads the jobs

@@ -13,8 +13,7 @@ from typing import Any, Mapping
 
 from slurm_layout import of_instance, of_tasks
 from slurm_parse import SlurmError
-from slurm_shell import is_appended, shell_options, signal_of
-from slurm_wanted import Request, constraints_of
+from slurm_wanted import Request, constraints_of, is_appended, shell_options, signal_of
 from slurm_words import bytes_of, gpus_of, moment_of, seconds_of
 
 #: Tells srun in a job how its steps run (slurm_step.py)

@@ -11,8 +11,8 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from slurm_flux import cluster_name, open_flux, own_memory
 from slurm_format import Column, Field, by_letters, by_names, lines
-from slurm_nodes import NODE_STATES, Group, Node, all_nodes, as_json, partitions
 from slurm_parse import SlurmError, read_words
+from slurm_show import NODE_STATES, Group, Node, all_nodes, node_as_json, partitions
 from slurm_tables import OPTIONS_OF
 
 SINFO_COLUMNS = "%#P %.5a %.10l %.6D %.6t %N"
@@ -104,7 +104,7 @@ def sinfo(words: Sequence[str]) -> int:
     wanted = [name for name in options.get("partition", "").split(",") if name]
     chosen = [(name, of) for name, of in chosen if not wanted or name in wanted]
     if "json" in options:
-        print(json.dumps({"nodes": [as_json(node) for node in known], "warnings": [], "errors": []}, indent=1))
+        print(json.dumps({"nodes": [node_as_json(node) for node in known], "warnings": [], "errors": []}, indent=1))
         return 0
     columns = _columns(options)
     groups = list(_groups(columns, chosen, chosen[0][0] if chosen else "", "Node" in options))

@@ -18,9 +18,8 @@ from slurm_flux import open_flux, submit
 from slurm_jobspec import STEP_VARIABLE, exported, jobspec_of
 from slurm_layout import layout_of
 from slurm_parse import SlurmError, Submission
-from slurm_request import request_of
-from slurm_shell import is_appended
-from slurm_submit import attach
+from slurm_submit import attach, request_of
+from slurm_wanted import is_appended
 from slurm_words import file_of
 
 #: STEP_VARIABLE in a job whose steps are its children; else it is the number of nodes that the job asked for

@@ -15,9 +15,8 @@ from typing import Iterable
 
 import node_jobs
 from job_notes import Notes, uptime
-from node_jobs import Jobs, mark_of, marked, written
+from node_jobs import Jobs, mark_of, marked, send_to_all, written
 from node_state import by_name, say, size
-from processes import send_to_all
 from shared_memory import Piece, all_used_by, pieces, since_start, users
 
 #: Seconds by which the clock of files may be late

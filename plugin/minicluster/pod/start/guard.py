@@ -21,9 +21,8 @@ from typing import Mapping, NamedTuple, Sequence
 from epilog import Epilog
 from idle_jobs import IdleJobs, limits_of
 from job_peaks import Peaks
-from node_jobs import Jobs, jobs, largest, most, outside, resident, taken
+from node_jobs import Jobs, jobs, largest, most, outside, resident, send_to_all, taken
 from node_state import FluxNode, Held, f58, say, size
-from processes import send_to_all
 
 #: Pause between two looks: a program takes 0.2 GB in it at most. Seconds for which processes that were killed may end
 LOOK_POLL_SECONDS, FREE_SECONDS = 0.2, 5.0

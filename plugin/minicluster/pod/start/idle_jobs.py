@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Mapping, NamedTuple
 
 from job_notes import Run
+from node_jobs import children, cpu_seconds, descendants, stats
 from node_state import FluxNode, f58, say
-from processes import children, cpu_seconds, descendants, stats
 
 #: How often a job is looked at in the time for which it may be idle
 IDLE_TIMES = 10

@@ -19,8 +19,7 @@ from typing import Mapping, NamedTuple
 
 from epilog import Epilog
 from job_gpus import JobGpus
-from node_jobs import JOB_SHELL, PROC, taken
-from processes import children, cpu_seconds, descendants, read, stats, threads
+from node_jobs import JOB_SHELL, PROC, children, cpu_seconds, descendants, read, stats, taken, threads
 
 #: Seconds between a job's begin and the first look at it, and between two looks at most
 FIRST_LOOK_SECONDS, PEAK_SECONDS = 0.05, 0.5

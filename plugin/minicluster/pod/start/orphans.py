@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from processes import children, descendants, send_to_all
+from node_jobs import children, descendants, send_to_all
 
 #: Seconds for which processes are killed; the pause between two looks
 KILLING_SECONDS, KILLING_POLL_SECONDS = 5.0, 0.05

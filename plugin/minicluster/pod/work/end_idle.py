@@ -12,8 +12,7 @@ import time
 from typing import Any
 
 import flux
-from node_jobs import is_here
-from processes import children, descendants
+from node_jobs import children, descendants, is_here
 from state import job_counts
 
 #: Pause between two looks
