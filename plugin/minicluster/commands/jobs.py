@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from minicluster import picture
 from minicluster.commands import json_keys, options
 from minicluster.console import streams
 from minicluster.errors import UsageError
@@ -77,8 +78,8 @@ def _write(kubernetes: Kubernetes, name: str, html: Path, most: int, report: Pat
     """Write the picture. Raises UsageError for another output; StateError, StatusError, OutputError, ToolError."""
     if output != "table":
         raise UsageError(f"--html writes a page: leave -o {output} out")
-    # Bokeh is installed where pictures are wanted
-    from minicluster.picture import page  # noqa: PLC0415
+    picture.check()
+    from minicluster.picture import page  # noqa: PLC0415 - it needs Bokeh
 
     document = (
         page.of_records(name, read_report(report), most)
@@ -164,10 +165,10 @@ def simulate_command(
     else:
         streams.write(simulated.table(lines, streams.say, streams.width()).encode())
     if html:
-        # Bokeh is installed where pictures are wanted
-        from minicluster.picture import page  # noqa: PLC0415
+        picture.check()
+        from minicluster.picture import page  # noqa: PLC0415 - it needs Bokeh
 
         last = runs[-1]
         rows = simulated.records(load, last)
-        picture = page.of_records(f"{load.name}: {last.size} nodes, {last.policy}", rows, len(rows))
-        page.write(html, picture, options_of(kubernetes.namespace, kubernetes.context), streams.say)
+        timeline = page.of_records(f"{load.name}: {last.size} nodes, {last.policy}", rows, len(rows))
+        page.write(html, timeline, options_of(kubernetes.namespace, kubernetes.context), streams.say)

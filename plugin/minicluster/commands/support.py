@@ -4,7 +4,7 @@ import json
 import platform
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -41,8 +41,8 @@ def command(name: str, namespace: str, context: str) -> None:
     Examples:
       minicluster support flux-sample > for-the-issue.md
     """
-    for part in report(Kubernetes(context, namespace), name):
-        streams.write(f"### {part.title}\n\n{FENCE}\n{part.text.rstrip()}\n{FENCE}\n\n".encode())
+    for title, text in report(Kubernetes(context, namespace), name):
+        streams.write(f"### {title}\n\n{FENCE}\n{text.rstrip()}\n{FENCE}\n\n".encode())
 
 
 #: Lines of each log that are shown
@@ -53,17 +53,10 @@ SECRET_CHARACTERS = 6
 SECRET_LOOKS = re.compile(r"""(?<=-key = ")[^"]+|\beyJ[\w-]+\.[\w-]+\.[\w-]+|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)""")
 
 
-class ReportPart(NamedTuple):
-    """A part of the report."""
-
-    title: str
-    text: str
-
-
-def report(kubernetes: Kubernetes, name: str) -> Iterator[ReportPart]:
-    """Yield the parts of a report. A part that can't be read says why in its place."""
+def report(kubernetes: Kubernetes, name: str) -> Iterator[tuple[str, str]]:
+    """Yield title and text of each part of a report. A part that can't be read says why in its place."""
     values = ReportedValues(kubernetes, name)
-    yield ReportPart("Values", values.text)
+    yield "Values", values.text
     parts: dict[str, Callable[[], str]] = {
         "Versions": lambda: _versions(kubernetes),
         "Status": lambda: table(status_of(kubernetes, name)),
@@ -72,7 +65,7 @@ def report(kubernetes: Kubernetes, name: str) -> Iterator[ReportPart]:
         "Log of its broker": lambda: values.without_secrets(_broker_log(kubernetes, name)),
     }
     for title, read in parts.items():
-        yield ReportPart(title, SECRET_LOOKS.sub(HIDDEN_TEXT, _read(read)))
+        yield title, SECRET_LOOKS.sub(HIDDEN_TEXT, _read(read))
 
 
 def _read(read: Callable[[], str]) -> str:

@@ -28,8 +28,8 @@ from minicluster.kube.tool import CommandError
 from minicluster.lead.program import BOOT, first_line
 from minicluster.status.lookup import refusals
 
-#: The bytes that a node may have, and that an archive has beside those of each file and at its end
-MOST_BYTES, TAR_BYTES = 1 << 30, 1 << 24
+#: The bytes that a node may have
+MOST_BYTES = 1 << 30
 #: Nodes that are asked at once; bytes of an archive that are kept in memory
 PARALLEL_NODES, MEMORY_BYTES = 8, 1 << 22
 #: What nobody fetches: git would run it

@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 from minicluster.console.streams import Say
 from minicluster.console.terminal import ok
@@ -32,10 +31,11 @@ def with_storage(kubernetes: KubePort, asked: CreateReleaseOptions) -> CreateRel
     if not asked.keep:
         return asked
     with refusals():
-        storage_class = find_class(kubernetes, asked.keep.storage_class, f"--keep {asked.keep.capacity}@CLASS")
-    if not (storage_class and storage_class.is_of_one_node and max(asked.nodes or 1, asked.most or 1) > 1):
+        known = find_class(kubernetes, asked.keep.storage_class, f"--keep {asked.keep.capacity}@CLASS")
+    name, provisioner = known or ("", "")
+    if provisioner not in ONE_NODE_PROVISIONERS or max(asked.nodes or 1, asked.most or 1) == 1:
         return asked
-    return replace(asked, keep=asked.keep._replace(of_one_node=f"{storage_class.name} ({storage_class.provisioner})"))
+    return replace(asked, keep=asked.keep._replace(of_one_node=f"{name} ({provisioner})"))
 
 
 def _check_role(kubernetes: KubePort, asked: CreateReleaseOptions) -> None:
@@ -121,20 +121,8 @@ CLAIM = {
 }
 
 
-class StorageClass(NamedTuple):
-    """A storage class."""
-
-    name: str
-    provisioner: str
-
-    @property
-    def is_of_one_node(self) -> bool:
-        """Whether only one Kubernetes node at a time can mount a volume of it."""
-        return self.provisioner in ONE_NODE_PROVISIONERS
-
-
-def find_class(kube: KubePort, name: str, way: str) -> StorageClass | None:
-    """Return a storage class, the default one for ""; None for a user who may not read them.
+def find_class(kube: KubePort, name: str, way: str) -> tuple[str, str] | None:
+    """Return name and provisioner of a storage class, the default one for ""; None for a user who may not read them.
 
     ``way`` is how a person names one. Raises StateError when there is none, KubernetesError.
     """
@@ -146,7 +134,11 @@ def find_class(kube: KubePort, name: str, way: str) -> StorageClass | None:
         if not name and _lacks_default(kube):
             raise StateError(f"there is no default storage class for the volumes: give {way}") from None
         return None
-    classes = {_read(each) for each in items if (each["metadata"]["name"] == name if name else _is_default(each))}
+    classes = {
+        (each["metadata"]["name"], str(each["provisioner"]))
+        for each in items
+        if (each["metadata"]["name"] == name if name else _is_default(each))
+    }
     names = ", ".join(sorted(each["metadata"]["name"] for each in items)) or "none"
     if not classes:
         what = f"no storage class {name}" if name else "no default storage class"
@@ -159,10 +151,6 @@ def _lacks_default(kube: KubePort) -> bool:
     with suppress(KubernetesError):  # the install says what is wrong
         return not kube.made(CLAIM)["spec"].get("storageClassName")
     return False
-
-
-def _read(item: Object) -> StorageClass:
-    return StorageClass(item["metadata"]["name"], item["provisioner"])
 
 
 def _is_default(item: Object) -> bool:

@@ -63,23 +63,13 @@ def changes(job: Mapping[str, Any], record: Mapping[str, str]) -> Iterator[tuple
 
 
 def check(name: str, release: str, planned: list[tuple[str, str, str]], values: Mapping[str, Any]) -> None:
-    """Raise StateError for changes and values with which a replacement would lose the queue."""
-    _check_places(name, planned)
-    _check_kept(name, release, values)
-
-
-def _check_places(name: str, planned: list[tuple[str, str, str]]) -> None:
-    """Raise StateError for a change by which the queue would be lost."""
+    """Raise StateError for changes and values with which a replacement would lose the queue, or be refused half-way."""
     for path, was, asked in planned:
         if path.startswith(PLACES):
             raise StateError(
                 f"{path} is {was}, asked is {asked}: the queue of {name} would be lost; leave it as it is, "
                 "or uninstall the release and install it again"
             )
-
-
-def _check_kept(name: str, release: str, values: Mapping[str, Any]) -> None:
-    """Raise StateError for values with which a replacement would lose the queue, or would be refused half-way."""
     state = values.get("state") or {}
     if not (state.get("capacity") or state.get("claimName") or (values.get("archive") or {}).get("path")):
         raise StateError(

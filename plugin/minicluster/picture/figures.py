@@ -1,12 +1,17 @@
 """The plots of a picture, drawn by Bokeh: the jobs on the nodes, below them what they use, and the queue, over time.
 
-page.js fills their sources, which it finds by name. Bokeh is imported here alone, and only when a picture is made.
+page.js fills their sources, which it finds by name. Bokeh is imported here alone: who imports this checks before that
+it is there.
 """
 
 from pathlib import Path
 from typing import Any
 
-from minicluster import picture
+import bokeh
+from bokeh.embed import json_item
+from bokeh.layouts import column
+from bokeh.models import BasicTicker, ColumnDataSource, DatetimeTickFormatter, HoverTool, LinearAxis, Range1d
+from bokeh.plotting import figure
 
 #: Colours that people with any kind of colour blindness tell apart (Okabe and Ito); those that are wrong have a pattern
 COLOURS = {
@@ -42,18 +47,12 @@ _HOVER = [
 
 
 def script() -> Path:
-    """Return the file with Bokeh's JavaScript, which is part of its package. Raises ToolError without Bokeh."""
-    picture.check()
-    import bokeh  # noqa: PLC0415 - see the top
-
+    """Return the file with Bokeh's JavaScript, which is part of its package."""
     return Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js"
 
 
 def plots() -> dict[str, Any]:
     """Return the empty plots, as `Bokeh.embed.embed_item` takes them."""
-    from bokeh.embed import json_item  # noqa: PLC0415 - see the top
-    from bokeh.layouts import column  # noqa: PLC0415
-
     nodes = _nodes()
     uses = [_use(name, nodes.x_range) for name in USES]
     item: dict[str, Any] = json_item(column(nodes, *uses, _queue(nodes.x_range), sizing_mode="stretch_width"))  # type: ignore[assignment]
@@ -61,15 +60,10 @@ def plots() -> dict[str, Any]:
 
 
 def _source(name: str, *columns: str) -> Any:
-    from bokeh.models import ColumnDataSource  # noqa: PLC0415 - see the top
-
     return ColumnDataSource({each: [] for each in columns}, name=name)
 
 
 def _figure(name: str, height: int, **options: Any) -> Any:
-    from bokeh.models import DatetimeTickFormatter  # noqa: PLC0415 - see the top
-    from bokeh.plotting import figure  # noqa: PLC0415
-
     plot = figure(
         name=name,
         height=height,
@@ -90,8 +84,6 @@ def _figure(name: str, height: int, **options: Any) -> Any:
 
 
 def _nodes() -> Any:
-    from bokeh.models import BasicTicker, HoverTool, Range1d  # noqa: PLC0415 - see the top
-
     plot = _figure("nodes", NODES_PIXELS, x_range=Range1d(start=0, end=1), y_range=Range1d(start=1, end=0))
     plot.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
     plot.ygrid.visible = False
@@ -132,8 +124,6 @@ def _nodes() -> Any:
 
 
 def _use(name: str, x_range: Any) -> Any:
-    from bokeh.models import HoverTool, Range1d  # noqa: PLC0415 - see the top
-
     plot = _figure(f"use of {name}", USE_PIXELS, x_range=x_range, y_range=Range1d(start=0, end=1))
     source = _source(f"{name} used", "t", *USES[name])
     (used, what), (there, of) = USES[name].items()
@@ -156,8 +146,6 @@ def _with_legend(plot: Any) -> Any:
 
 
 def _queue(x_range: Any) -> Any:
-    from bokeh.models import HoverTool, LinearAxis, Range1d  # noqa: PLC0415 - see the top
-
     plot = _figure("queue", QUEUE_PIXELS, x_range=x_range, y_range=Range1d(start=0, end=1))
     plot.xaxis.axis_label = "time (UTC)"
     plot.yaxis.axis_label = "jobs, cores"

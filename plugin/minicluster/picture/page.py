@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from minicluster import picture
 from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.reasons import with_reasons
 from minicluster.cluster.without_flux import state_without_flux
@@ -37,14 +36,14 @@ FILE_POLICY = (
 
 
 def as_file(name: str, where: str, data: dict[str, Any]) -> bytes:
-    """Return a page with all that it shows, as `Timeline.snapshot` returns that. Raises ToolError without Bokeh."""
+    """Return a page with all that it shows, as `Timeline.snapshot` returns that."""
     library = figures.script().read_text(encoding="utf-8")
     page = _page(name, _config(name, where, data=data), policy=FILE_POLICY, library=library, script=script())
     return page.encode()
 
 
 def live(name: str, where: str, *, writable: bool = False) -> bytes:
-    """Return the page that the server of a live page sends. Raises ToolError without Bokeh."""
+    """Return the page that the server of a live page sends."""
     return _page(name, _config(name, where, live=True, writable=writable), policy="", library="", script="").encode()
 
 
@@ -61,7 +60,6 @@ def _page(name: str, config: dict[str, Any], **texts: str) -> str:
 
 def _config(name: str, where: str, **more: Any) -> dict[str, Any]:
     """Return what the script needs to know; ``where`` are the options of the commands that it shows."""
-    picture.check()
     return {
         "name": name,
         "where": where,
@@ -84,7 +82,7 @@ def in_html(value: object) -> str:
 
 
 def write(path: Path, timeline: Timeline, where: str, say: Say) -> None:
-    """Write a picture as a page. Raises OutputError, and ToolError without Bokeh."""
+    """Write a picture as a page. Raises OutputError."""
     shown = timeline.snapshot(time.time())
     streams.write_file(path, as_file(timeline.name, where, shown), 0o644)
     say(ok(f"wrote {path} with {len(shown['jobs'])} jobs"))
@@ -103,7 +101,6 @@ def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
 
     Raises StateError if its jobs can't be known, StatusError.
     """
-    picture.check()
     with refusals():
         cluster = with_reasons(kube, find(kube, name))
     timeline, status = Timeline(cluster.name, most), ""

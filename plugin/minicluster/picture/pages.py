@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from minicluster import picture
 from minicluster.errors import ChoiceError, MiniClusterError, one_line
 from minicluster.kube.names import OUR_PREFIX
 from minicluster.kube.port import KubePort
@@ -67,7 +66,6 @@ class Pages:
 
         ``hosts`` are other names by which a proxy is reached. Pages that are ``writable`` can change things.
         """
-        picture.check()
         self.writable = writable
         self.kube, self.where, self.hosts, self.listing = kube, where, tuple(hosts), listing
         self.token, self.port = secrets.token_urlsafe(24), 0

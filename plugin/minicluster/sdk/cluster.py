@@ -49,6 +49,7 @@ class MiniCluster(Submitting):
         self._is_own, self._page = False, None
 
     @classmethod
+    @translated()
     def create(  # noqa: PLR0913 - names that `run` has
         cls,
         name: str,
@@ -69,18 +70,18 @@ class MiniCluster(Submitting):
         ``timeout`` seconds. Raises ReleaseError, ArgumentError; EndedError, WaitTimeoutError: the release stays then.
         """
         seconds = (math.inf if timeout is None else timeout) if wait else None
-        with translated():
-            kube = settled(context, namespace)
-            release.install(kube, release.asked_to_create(name, values or {}, chart, options), seconds, aloud(progress))
+        kube = settled(context, namespace)
+        release.install(kube, release.asked_to_create(name, values or {}, chart, options), seconds, aloud(progress))
         return cls(kube, name, is_own=True)
 
     @classmethod
+    @translated()
     def connect(cls, name: str, namespace: str = "", *, context: str = "") -> Self:
         """Find an existing MiniCluster, by its release's name or its own. Raises NotFoundError."""
-        with translated():
-            return cls(settled(context, namespace), name, is_own=False)
+        return cls(settled(context, namespace), name, is_own=False)
 
     @classmethod
+    @translated()
     def run(  # noqa: PLR0913 - names that `create` and `wait` have
         cls,
         command: str | Sequence[str] = (),
@@ -101,16 +102,15 @@ class MiniCluster(Submitting):
             with cls.connect(pool, namespace, context=context) as its:
                 return release.run_inside(its.submit, words, timeout, {**options, "values": values})
         asked = release.asked_to_run(words, values, timeout, options)
-        with translated():
-            return release.run(settled(context, namespace), *asked, aloud(progress))
+        return release.run(settled(context, namespace), *asked, aloud(progress))
 
+    @translated()
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
         """Wait for the lead, and run a flux command there to its end. A failure is no error: see its exit code.
 
         ``timeout``, in seconds, is for all of it; None is no limit. Raises WaitTimeoutError, EndedError.
         """
-        with translated():
-            return run_on_lead(self._kube, self.name, words, timeout)
+        return run_on_lead(self._kube, self.name, words, timeout)
 
     def logs(self, container: str = "", *, node: str = "", follow: bool = False) -> Iterator[str]:
         """Yield the lines of the lead's log, or of another container of its pod.
@@ -124,6 +124,7 @@ class MiniCluster(Submitting):
             where = (*logs.find_log(self._kube, self.name, node), container)
             yield from lines_of(logs.follow(*where, aloud(None)) if follow else logs.show(*where))
 
+    @translated()
     def scale(
         self,
         size: int | None,
@@ -145,20 +146,20 @@ class MiniCluster(Submitting):
 
         check_size(size, group)
         release.check_post_renderer()
-        with translated():
-            asked, seconds = scaling.AskedSize(size, group), math.inf if timeout is None else timeout
-            scaling.scale(self._kube, self.name, asked, seconds if wait else None, aloud(progress))
+        asked, seconds = scaling.AskedSize(size, group), math.inf if timeout is None else timeout
+        scaling.scale(self._kube, self.name, asked, seconds if wait else None, aloud(progress))
 
+    @translated()
     def status(self) -> dict[str, Any]:
         """Return the document that ``minicluster status NAME --output json`` prints. Raises NotFoundError."""
-        with translated():
-            return status_of(self._kube, self.name)
+        return status_of(self._kube, self.name)
 
     def port_forward(self, port: int, local_port: int = 0) -> PortForward:
         """Listen on a local port, any free one by default, that leads to a port of the lead. Raises ArgumentError."""
         lead = LeadPort(self._kube, self.name, port)
         return PortForward(lead.connect, local_port, lead.close)
 
+    @translated()
     def wait(
         self, until: Literal["quorum", "end"] = "quorum", timeout: float | None = None, progress: Say | None = None
     ) -> int | None:
@@ -171,15 +172,14 @@ class MiniCluster(Submitting):
         """
         if until not in ("quorum", "end"):
             raise ArgumentError(f"until={until!r}: give 'quorum' or 'end'")
-        with translated():
-            end = wait(Cluster(self._kube.within(timeout), self.name), until, aloud(progress))
+        end = wait(Cluster(self._kube.within(timeout), self.name), until, aloud(progress))
         return end.code if end else None
 
+    @translated()
     def delete(self, timeout: float = 600) -> None:
         """Uninstall the release, and return when its pods are gone. Raises ReleaseError."""
         self.close(0)
-        with translated():
-            release.uninstall(self._kube, self.release, timeout)
+        release.uninstall(self._kube, self.release, timeout)
 
     def close(self, timeout: float = 30) -> None:
         """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError.

@@ -7,8 +7,8 @@ from concurrent.futures._base import PENDING
 from typing import Any
 
 from minicluster.sdk.exceptions import ArgumentError, ClosedError, JobLost, SdkError, WaitTimeoutError
+from minicluster.sdk.jobs import as_html
 from minicluster.sdk.outcome import OUTPUT_STREAMS, FinishedJob, JobFailed, OutputGone, Piece, Stream, cut
-from minicluster.sdk.pictured import as_html
 
 
 class JobFuture(Future[FinishedJob]):

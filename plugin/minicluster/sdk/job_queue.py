@@ -13,7 +13,7 @@ from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import JobOptions, JobTable, job_of
 from minicluster.sdk.lead import wait_for_lead
 from minicluster.sdk.outcome import OutputRequest, Piece
-from minicluster.sdk.requests import Attachment, Question, Submission, jobs_of
+from minicluster.sdk.requests import Attachment, JobsQuestion, Submission
 from minicluster.sdk.session import Session
 
 
@@ -68,10 +68,10 @@ class JobQueue:
 
     def jobs(self, *, ended: bool, timeout: float | None) -> JobTable:
         """Return the jobs, the oldest first. Raises WaitTimeoutError, and what the session fails with."""
-        question = Question("list", ended)
+        question = JobsQuestion(ended=ended)
         self._session.send(question)
         try:
-            return jobs_of(question.answer.result(timeout))
+            return question.answer.result(timeout)
         except TimeoutError as error:
             if isinstance(error, WaitTimeoutError):
                 raise

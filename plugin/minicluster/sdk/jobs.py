@@ -1,5 +1,6 @@
-"""Jobs of the SDK: their options, their state in the queue, and whether one would fit."""
+"""Jobs of the SDK: their options, their state in the queue, and whether one would fit; tables for a notebook."""
 
+import html
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,12 +10,33 @@ from typing import Any, TypedDict
 from minicluster.cluster.states import of_job
 from minicluster.kube.port import KubePort
 from minicluster.sdk.exceptions import ArgumentError
-from minicluster.sdk.pictured import as_html, table_html
 from minicluster.status import why
 
 #: A duration as Flux writes it (RFC 23)
 LIMIT_TEXT = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def as_html(rows: Mapping[str, object]) -> str:
+    """Return a table of texts, each of which is data; rows without a text are left out."""
+    cells = (
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th><td style='text-align:left'>{html.escape(str(value))}"
+        "</td></tr>"
+        for name, value in rows.items()
+        if value not in ("", None)
+    )
+    return f"<table>{''.join(cells)}</table>"
+
+
+def table_html(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table of texts with a row of names, each text data."""
+
+    def row(tag: str, cells: Sequence[object]) -> str:
+        texts = ("" if cell is None else html.escape(str(cell)) for cell in cells)
+        begin = f"<{tag} style='text-align:left'>"
+        return f"<tr>{''.join(f'{begin}{text}</{tag}>' for text in texts)}</tr>"
+
+    return f"<table>{row('th', head)}{''.join(row('td', cells) for cells in rows)}</table>"
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ def wait_for_lead(kube: KubePort, name: str, seconds: float | None = None, stop:
     return lead
 
 
+@translated()
 def with_folder(kube: KubePort, name: str, options: JobOptions) -> JobOptions:
     """Bring the folder that goes along with a job to the nodes; return options whose job runs there.
 
@@ -118,10 +119,9 @@ def with_folder(kube: KubePort, name: str, options: JobOptions) -> JobOptions:
     from minicluster.exec.upload import Upload  # noqa: PLC0415 - few programs need it
 
     upload = Upload(str(folder), packages=options.get("packages", ""))
-    with translated():
-        upload.check()
-        # the SDK has no other
-        brought = upload.bring(cast("Kubernetes", kube), wait_for_lead(kube, name), LOG.info)
+    upload.check()
+    # the SDK has no other
+    brought = upload.bring(cast("Kubernetes", kube), wait_for_lead(kube, name), LOG.info)
     environment = {**brought.environment, **(options.get("environment") or {})}
     return {**options, "upload": "", "packages": "", "working_dir": brought.path, "environment": environment}
 

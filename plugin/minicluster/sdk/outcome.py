@@ -16,6 +16,7 @@ from typing import Any, Literal
 from minicluster.cluster import states
 from minicluster.console import lines
 from minicluster.sdk.exceptions import ClosedError, JobError, JobLost, SdkError
+from minicluster.sdk.jobs import as_html
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,6 @@ class FinishedJob:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from minicluster.sdk.pictured import as_html  # noqa: PLC0415 - it imports this module
-
         seconds = None if self.runtime is None else round(self.runtime, 1)
         rows = {"job": self.id, "exit code": self.exit_code, "why": self.reason, "nodes": self.nodes}
         return as_html({**rows, "started": _when(self.started), "ended": _when(self.ended), "seconds": seconds})

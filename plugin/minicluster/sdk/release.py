@@ -137,6 +137,7 @@ def run_inside(
     return Result(job.exit_code, job.stdout, job.stderr)
 
 
+@translated()
 def asked_to_run(
     words: Sequence[str], values: Mapping[str, Any] | None, timeout: float | None, options: RunOptions
 ) -> tuple["Oneshot", "Upload | None"]:
@@ -147,8 +148,7 @@ def asked_to_run(
     refuse_unknown("a run", options, RunOptions)
     its = {**options}
     given = {"upload": its.pop("upload", None), "fetched": its.pop("fetch", ()), "packages": its.pop("packages", "")}
-    with translated():
-        upload = along(given)
+    upload = along(given)
     return Oneshot(command=words, values=values or {}, seconds=timeout, **its), upload  # type: ignore[arg-type]
 
 

@@ -1,77 +1,45 @@
 """Requests to remote.py: each knows its message, also after a lost connection, and reads its replies."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
 from minicluster.kube.names import REQUEUE_ATTRIBUTE
 from minicluster.kube.outage import Age
 from minicluster.sdk.exceptions import ArgumentError, JobLost, JobRefused, SdkError
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import Job, JobTable
-from minicluster.sdk.outcome import finished
+from minicluster.sdk.outcome import OutputRequest, finished
 
 Message = dict[str, Any]
 
 
-class LeadRequest(Protocol):
-    """A request to the lead."""
-
-    key: str
-
-    @property
-    def is_owed(self) -> bool:
-        """Whether the lead has to know of it before this program ends."""
-
-    @property
-    def fate(self) -> str:
-        """What a client that closes has to know of it."""
-
-    def message(self) -> Message | None:
-        """Return the message for a program that does not have this request yet; None if there is nothing to send."""
-
-    def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
-        """Read a reply; return messages to send then, or None when this was the last reply."""
-
-    def fail(self, error: SdkError) -> None:
-        """End the request with an error."""
-
-    def leave(self) -> None:
-        """End the request in a child of the process that follows it."""
-
-
-class Question:
-    """A question that has one answer: the value of a key of the reply."""
+class JobsQuestion:
+    """The question for the jobs, whose answer may come in parts."""
 
     is_owed, fate = False, ""
 
-    def __init__(self, name: str, value: object, tell: Callable[[int], None] | None = None, **more: object) -> None:
-        """Ask it by its name in remote.py; ``tell`` gets the numbers of nodes that are up before the answer."""
-        self.key = uuid.uuid4().hex
-        self.answer: Future[Any] = Future()
-        self._message, self._name, self._tell = {"key": self.key, name: value, **more}, name, tell
-        self._parts: list[Any] = []
+    def __init__(self, *, ended: bool) -> None:
+        """Ask for the active jobs, and the ended ones if these are wanted."""
+        self.key, self._ended = uuid.uuid4().hex, ended
+        self.answer: Future[JobTable] = Future()
+        self._jobs: list[Job] = []
 
     def message(self) -> Message:
         """Return the question; it has no part of its answer yet."""
-        self._parts.clear()
-        return self._message
+        self._jobs.clear()
+        return {"key": self.key, "list": self._ended}
 
     def receive(self, reply: Mapping[str, Any]) -> list[Message] | None:
-        """Set the answer."""
-        if "up" in reply:
-            if self._tell:
-                self._tell(reply["up"])
-            return []
-        if "more" in reply:
-            self._parts += reply["jobs"]
-            return []
+        """Take a part of the answer; the jobs are sorted when all have come, the oldest first."""
         if "error" in reply:
-            self.answer.set_exception(ArgumentError(f"{self._name}: Flux says {reply['error']}"))
-        else:
-            last = next(value for key, value in reply.items() if key != "key")
-            self.answer.set_result([*self._parts, *last] if self._parts else last)
+            self.answer.set_exception(ArgumentError(f"list: Flux says {reply['error']}"))
+            return None
+        self._jobs += (Job(**job) for job in reply["jobs"])
+        if "more" in reply:
+            return []
+        self.answer.set_result(JobTable(sorted(self._jobs, key=lambda job: job.submitted)))
         return None
 
     def fail(self, error: SdkError) -> None:
@@ -182,7 +150,8 @@ class Attachment(Submission):
 
 LOST_WAY_OUT = "look before you submit it again; state.capacity keeps the queue"
 
-
-def jobs_of(answer: Sequence[Mapping[str, Any]]) -> JobTable:
-    """Return the jobs of an answer, the oldest first."""
-    return JobTable(sorted((Job(**job) for job in answer), key=lambda job: job.submitted))
+#: A request to the lead. Of one that ``is_owed`` the lead has to know before this program ends, and ``fate`` is what a
+#: client that closes has to know. ``message`` is for a program that does not have the request yet, None if there is
+#: nothing to send; ``receive`` reads a reply, and returns messages to send then, None after the last reply. ``fail``
+#: ends it with an error, and ``leave`` in a child of the process that follows it
+LeadRequest = JobsQuestion | Submission | OutputRequest

@@ -1,16 +1,105 @@
-"""A MiniCluster's methods for jobs."""
+"""What a MiniCluster does for jobs, and how a notebook shows it: a small table, and a live page."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
-from minicluster.sdk.exceptions import translated
+from minicluster.errors import MiniClusterError, ToolError
+from minicluster.kube.port import KubePort
+from minicluster.sdk.exceptions import SdkError, translated
 from minicluster.sdk.executor import CommandExecutor, executor_of
 from minicluster.sdk.functions import work_of
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.job_queue import JobQueue
-from minicluster.sdk.jobs import Fit, JobOptions, JobTable
+from minicluster.sdk.jobs import Fit, JobOptions, JobTable, as_html, would_fit
 from minicluster.sdk.lead import with_folder
-from minicluster.sdk.pictured import Pictured
+
+
+class Pictured:
+    """A MiniCluster that a notebook shows, and that has a live page."""
+
+    name: str
+    namespace: str
+    _kube: KubePort
+    _page: "LocalPage | None" = None
+
+    def dashboard(self, *, port: int = 0, hosts: Sequence[str] = (), writable: bool = False) -> str:
+        """Return the address of a live page on this machine, which is there until `close`; it needs Bokeh.
+
+        ``hosts`` are other names by which your browser reaches it, such as that of a JupyterHub whose
+        jupyter-server-proxy leads to it: the page is then at ``proxy/PORT/…`` there. With ``writable`` it can cancel
+        jobs, and drain and undrain nodes, and asks before it does.
+        Raises SdkError without Bokeh, ArgumentError for a port that is taken.
+        """
+        from minicluster import picture  # noqa: PLC0415 - few programs need it
+
+        try:
+            picture.check()
+        except ToolError as error:
+            raise SdkError(str(error)) from None
+        with translated():
+            if self._page is None:
+                self._page = LocalPage(self._kube, self.name, self.namespace, port, hosts=hosts, writable=writable)
+            return self._page.address
+
+    def _close_page(self) -> None:
+        if self._page:
+            self._page.stop()
+            self._page = None
+
+    def status(self) -> dict[str, Any]:
+        """Return the document of `minicluster status`."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: name and state, or why that is not known."""
+        try:
+            status = self.status()
+        except MiniClusterError as error:
+            return as_html({"MiniCluster": self.name, "namespace": self.namespace, "unknown": error})
+        nodes, jobs = status["nodes"] or {}, status["jobs"] or {}
+        return as_html(
+            {
+                "MiniCluster": self.name,
+                "namespace": self.namespace,
+                "state": ": ".join(filter(None, (status["state"], status["why"]))),
+                "size": f"{status['size']} of at most {status['maxSize']}",
+                "nodes": ", ".join(f"{count} {state}" for state, count in nodes.items() if count),
+                "jobs": ", ".join(f"{count} {state}" for state, count in jobs.items() if count),
+            }
+        )
+
+
+class LocalPage:
+    """A live page, served by a thread of its own."""
+
+    def __init__(self, kube: KubePort, name: str, namespace: str, port: int, **options: Any) -> None:
+        """Serve it, with options of `Pages`. Raises UsageError for a port that is taken."""
+        # Bokeh's server is installed where pages are wanted
+        from minicluster.picture.served import PageServer  # noqa: PLC0415
+
+        self._server = PageServer(kube, where=f" -n {namespace}", **options)
+        self._ready, self._error = threading.Event(), None  # type: threading.Event, MiniClusterError | None
+        self._thread = threading.Thread(target=self._run, args=(port,), name="minicluster-page", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        if self._error:
+            raise self._error
+        self.address = self._server.pages.address(name)
+
+    def _run(self, port: int) -> None:
+        import asyncio  # noqa: PLC0415 - few programs need it
+
+        try:
+            asyncio.run(self._server.run(port, self._ready.set, takes_signals=False))
+        except MiniClusterError as error:
+            self._error = error
+            self._ready.set()
+
+    def stop(self) -> None:
+        """Stop it."""
+        self._server.stop()
+        self._thread.join(10)
 
 
 class Submitting(Pictured):
@@ -43,12 +132,10 @@ class Submitting(Pictured):
         """Submit a job for each argument, and yield the results in that order, as `CommandExecutor.map` does."""
         return self.executor(**options).map(command, *arguments, chunksize=chunksize, timeout=timeout)
 
+    @translated()
     def would_fit(self, **options: Unpack[JobOptions]) -> Fit:
         """Return whether a job with these ``options`` of `submit` would run, and when. Raises ArgumentError."""
-        from minicluster.sdk.jobs import would_fit  # noqa: PLC0415 - few programs need it
-
-        with translated():
-            return would_fit(self._kube, self.name, options)
+        return would_fit(self._kube, self.name, options)
 
     def executor(self, tree: int | tuple[int, int] = 0, **options: Unpack[JobOptions]) -> CommandExecutor:
         """Return an executor of commands and functions with these ``options`` of `submit`.

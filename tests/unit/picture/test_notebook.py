@@ -10,7 +10,7 @@ from minicluster.errors import AwayError
 from minicluster.sdk import ArgumentError, Job, SdkError
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.outcome import FinishedJob
-from minicluster.sdk.pictured import Pictured
+from minicluster.sdk.submitting import Pictured
 from picture_lead import PictureLead
 
 HOSTILE = "<img src=x onerror='alert(1)'>&"

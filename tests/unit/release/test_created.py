@@ -9,7 +9,7 @@ import pytest
 from fake_kube import FakeKube, away, forbidden
 from minicluster.errors import StateError, ToolError
 from minicluster.kube.tool import CommandError
-from minicluster.lifecycle.creation import CLASSES, StorageClass, create, find_class, remark, with_storage
+from minicluster.lifecycle.creation import CLASSES, create, find_class, remark, with_storage
 from minicluster.lifecycle.deletion import Contents, contents
 from minicluster.release import created, helm
 from minicluster.release.created import CreateReleaseOptions, Keep, command_line, value_words
@@ -125,8 +125,8 @@ NEAR, FAR = storage("near", "rancher.io/local-path", is_default=True), storage("
 
 def test_a_class_is_found_by_its_name_or_as_the_default() -> None:
     kube = FakeKube(has={CLASSES: [FAR, NEAR]})
-    assert find_class(kube, "", WAY) == StorageClass("near", "rancher.io/local-path")
-    assert find_class(kube, "far", WAY) == StorageClass("far", "nfs.csi.k8s.io")
+    assert find_class(kube, "", WAY) == ("near", "rancher.io/local-path")
+    assert find_class(kube, "far", WAY) == ("far", "nfs.csi.k8s.io")
     with pytest.raises(
         StateError, match=r"^there is no storage class no for the volumes: give --keep 1Gi@CLASS; there are far, near$"
     ):

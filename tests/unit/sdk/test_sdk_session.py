@@ -25,7 +25,7 @@ from minicluster.sdk import (
     session,
 )
 from minicluster.sdk.jobs import job_of, words_of
-from minicluster.sdk.requests import Question, Submission, jobs_of
+from minicluster.sdk.requests import JobsQuestion, Submission
 from minicluster.sdk.session import Session
 from sdk_lead import Leads, StandIn
 
@@ -443,7 +443,7 @@ def listed(name: str, submitted: float) -> dict[str, object]:
 
 def test_a_long_list_of_jobs_comes_in_parts_and_whole_after_a_lost_connection(client):
     lead = client.leads.come()
-    question = Question("list", True)
+    question = JobsQuestion(ended=True)
     client.session.send(question)
     lead.begin().next()
     lead.say(key=question.key, jobs=[listed("f7", 1.0)], more=True)
@@ -453,12 +453,12 @@ def test_a_long_list_of_jobs_comes_in_parts_and_whole_after_a_lost_connection(cl
     lead.say(key=question.key, jobs=[listed("f2", 2.0), listed("f1", 1.0)], more=True)
     lead.say(key=question.key, jobs=[listed("f4", 4.0)], more=True)
     lead.say(key=question.key, jobs=[listed("f3", 3.0)])
-    assert [job.id for job in jobs_of(question.answer.result(10))] == ["f1", "f2", "f3", "f4"]
+    assert [job.id for job in question.answer.result(10)] == ["f1", "f2", "f3", "f4"]
 
 
 def test_a_question_is_asked_again_after_a_lost_connection(client):
     lead = client.leads.come()
-    question = Question("list", False)
+    question = JobsQuestion(ended=False)
     client.session.send(question)
     lead.begin()
     assert lead.next() == {"key": question.key, "list": False}
@@ -466,12 +466,12 @@ def test_a_question_is_asked_again_after_a_lost_connection(client):
     lead = client.leads.come().begin()
     assert lead.next() == {"key": question.key, "list": False}
     lead.say(key=question.key, jobs=[listed("f1", 1.5)])
-    assert jobs_of(question.answer.result(10)) == [Job("f1", "sleep", "run", "", None, "mini-0", 1, 1.5, 2.5)]
-    question = Question("online", [2, 2])
+    assert question.answer.result(10) == [Job("f1", "sleep", "run", "", None, "mini-0", 1, 1.5, 2.5)]
+    question = JobsQuestion(ended=False)
     client.session.send(question)
     lead.next()
     lead.say(key=question.key, error="Function not implemented")
-    assert str(question.answer.exception(10)) == "online: Flux says Function not implemented"
+    assert str(question.answer.exception(10)) == "list: Flux says Function not implemented"
 
 
 def test_an_executor_submits_commands_and_returns_their_output(client):
