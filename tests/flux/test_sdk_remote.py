@@ -14,7 +14,7 @@ from broker_clusters import Cluster, Make
 from minicluster.lead import program
 from minicluster.pod import programs
 from minicluster.sdk import RemoteTraceback
-from minicluster.sdk.functions import work_of
+from minicluster.sdk.job_queue import work_of
 from minicluster.sdk.outcome import finished
 
 from tools.clients import until

@@ -43,7 +43,7 @@ SUBJECTS = {
     "pictures": ("dashboard", "top"),
     "slurm": SECTIONS["Slurm's commands"],
     "rendering": ("template", "render", "keygen", "convert"),
-    "setup": ("config", "plugin", "chart"),
+    "setup": ("config", "mcp", "plugin", "chart"),
 }
 MODULES = {name: name for names in SECTIONS.values() for name in names}
 MODULES |= {name: module for module, names in SUBJECTS.items() for name in names}

@@ -64,11 +64,9 @@ def fetch_files(  # noqa: PLR0913, PLR0917 - from where, what, and to where
     words = [f"{home}/bin/flux", "python", "-c", BOOT, folder, str(MOST_BYTES), *patterns]
     there = {host: pod for host, pod in pods.items() if pod.is_ready or pod.phase == "Running"}
 
-    def collect(pod: Pod) -> IO[bytes]:
-        return _archive_of(kubernetes, pod, words)
-
     with ThreadPoolExecutor(PARALLEL_NODES) as pool:
-        for host, archive in zip(there, pool.map(collect, there.values()), strict=True):
+        archives = pool.map(lambda pod: _archive_of(kubernetes, pod, words), there.values())
+        for host, archive in zip(there, archives, strict=True):
             with archive, tarfile.open(fileobj=archive, mode="r:") as members:
                 for member in members:
                     if member.isfile():

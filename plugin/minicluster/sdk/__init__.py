@@ -16,8 +16,8 @@ from minicluster.sdk.exceptions import (
 )
 from minicluster.sdk.executor import CommandExecutor
 from minicluster.sdk.forward import PortForward
-from minicluster.sdk.functions import FunctionFuture
 from minicluster.sdk.job_future import JobFuture
+from minicluster.sdk.job_queue import FunctionFuture
 from minicluster.sdk.jobs import Fit, Job, JobOptions, JobTable
 from minicluster.sdk.outcome import FinishedJob, JobFailed, RemoteTraceback, Result
 from minicluster.sdk.release import CreateOptions, NodeOptions, RunOptions

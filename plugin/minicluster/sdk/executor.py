@@ -21,9 +21,8 @@ from minicluster.kube.port import Channel, KubePort
 from minicluster.lead.ask import BrokenError, read
 from minicluster.lead.program import BOOT
 from minicluster.sdk.exceptions import ArgumentError, ClosedError, EndedError
-from minicluster.sdk.functions import Call, batches, in_batches, work_of
 from minicluster.sdk.job_future import JobFuture
-from minicluster.sdk.job_queue import JobQueue
+from minicluster.sdk.job_queue import Call, JobQueue, batches, in_batches, work_of
 from minicluster.sdk.jobs import JobOptions
 from minicluster.sdk.lead import LOG, QUIET_SECONDS, wait_for_lead, with_folder
 from minicluster.waiting.ready import find_running_node

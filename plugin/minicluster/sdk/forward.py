@@ -7,6 +7,7 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from minicluster.console import signals
@@ -83,20 +84,20 @@ class _Server(socketserver.ThreadingTCPServer):
         self.connect = connect
         self.error: SdkError | None = None
         self._changed = threading.Condition()
-        self._beginning = 0  #: connections that may yet fail
+        self._beginning = set[socket.socket]()  #: connections that may yet fail
         super().__init__(("127.0.0.1", local_port), _Connection)
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection."""
         request = super().get_request()
         with self._changed:
-            self._beginning += 1
+            self._beginning.add(request[0])
         return request
 
-    def has_begun(self) -> None:
+    def has_begun(self, connection: socket.socket) -> None:
         """Note that a connection works, or has failed and set `error`."""
         with self._changed:
-            self._beginning -= 1
+            self._beginning.discard(connection)
             self._changed.notify_all()
 
     def settle(self) -> None:
@@ -117,7 +118,7 @@ class _Connection(socketserver.BaseRequestHandler):
     request: socket.socket
 
     def handle(self) -> None:
-        begun = _Once(self.server.has_begun)
+        begun = partial(self.server.has_begun, self.request)
         try:
             pod = self.server.connect()
         except SdkError as error:
@@ -135,7 +136,7 @@ class _Connection(socketserver.BaseRequestHandler):
         timer.cancel()
         begun()
 
-    def _answer(self, pod: PodConnection, begun: "_Once") -> None:
+    def _answer(self, pod: PodConnection, begun: Callable[[], None]) -> None:
         _copy(pod, self.request, begun)
         if pod.error:
             self.server.error = ApiError(f"the pod refuses the connection: {pod.error}")
@@ -143,19 +144,6 @@ class _Connection(socketserver.BaseRequestHandler):
         with contextlib.suppress(OSError):
             # the other direction ends too
             self.request.shutdown(socket.SHUT_RDWR)
-
-
-class _Once:
-    """Calls a function at most once."""
-
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function, self._lock, self._was_called = function, threading.Lock(), False
-
-    def __call__(self) -> None:
-        with self._lock:
-            was_called, self._was_called = self._was_called, True
-        if not was_called:
-            self._function()
 
 
 def _copy(

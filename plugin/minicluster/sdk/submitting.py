@@ -8,9 +8,8 @@ from minicluster.errors import MiniClusterError, ToolError
 from minicluster.kube.port import KubePort
 from minicluster.sdk.exceptions import SdkError, translated
 from minicluster.sdk.executor import CommandExecutor, executor_of
-from minicluster.sdk.functions import work_of
 from minicluster.sdk.job_future import JobFuture
-from minicluster.sdk.job_queue import JobQueue
+from minicluster.sdk.job_queue import JobQueue, work_of
 from minicluster.sdk.jobs import Fit, JobOptions, JobTable, as_html, would_fit
 from minicluster.sdk.lead import with_folder
 

@@ -65,7 +65,7 @@ def _row(
     name = str(item["metadata"]["name"])
     its = [group for group in groups if _cluster_of(group) == (job.namespace, name)]
     listed = Listed(name, item, job, its, leads.get((job.namespace, name)), now)
-    return {key.name: key.value(listed) for key in LIST_KEYS}
+    return {key: value(listed) for key, value in LIST_KEYS.items()}
 
 
 def _cluster_of(group: Mapping[str, Any]) -> tuple[str, str]:
@@ -108,77 +108,54 @@ def _sizes(groups: Mapping[str, int]) -> str:
     return ",".join(f"{name}={size}" for name, size in groups.items()) or "-"
 
 
-class Key(NamedTuple):
-    """What is said of a MiniCluster: a key of the JSON, and a column of the table."""
+#: What is said of a MiniCluster, by the keys of the JSON
+LIST_KEYS: Mapping[str, Callable[[Listed], Any]] = {
+    "name": lambda listed: listed.name,
+    "namespace": lambda listed: listed.job.namespace,
+    "release": lambda listed: release_of(listed.item),
+    "size": lambda listed: listed.job.size + sum(size_of(group) for group in listed.groups),
+    "groups": lambda listed: {group["metadata"]["labels"][GROUP_LABEL]: size_of(group) for group in listed.groups},
+    "ready": lambda listed: sum(int(each.get("status", {}).get("ready", 0)) for each in (listed.item, *listed.groups)),
+    "state": _state,
+    "scheduler": lambda listed: _scheduler(recorded(listed.item)),
+    "age": lambda listed: _seconds(listed.now - listed.job.created),
+    "next": _next,
+}
 
-    name: str
-    value: Callable[[Listed], Any]
-    cell: Callable[[Any], str] = str
-    may_break: bool = False  #: on a narrow terminal
-    is_name: bool = False  #: as of a `Column`
-    goes: int = 0  #: the same
-    is_dull: Callable[[Row], bool] = lambda _: False  #: whether it says nothing; a terminal shows no column of these
+
+def _column(key: str, cell: Callable[[Any], str] = str, **how: Any) -> Column:
+    """Return the column of a key; a line of a terminal may end after each comma."""
+    return Column(
+        key.upper(),
+        lambda row: cell(row[key]),
+        brief=lambda row: cell(row[key]).replace(",", ", ").replace(",  ", ", "),
+        **how,
+    )
 
 
-LIST_KEYS = (
-    Key("name", lambda listed: listed.name, is_name=True),
-    Key("namespace", lambda listed: listed.job.namespace, is_name=True),
-    Key(
-        "release",
-        lambda listed: release_of(listed.item),
-        may_break=True,
-        goes=1,
-        is_dull=lambda row: bool(row["release"] == row["name"]),
-    ),
-    Key("size", lambda listed: listed.job.size + sum(size_of(group) for group in listed.groups)),
-    Key(
-        "groups",
-        lambda listed: {group["metadata"]["labels"][GROUP_LABEL]: size_of(group) for group in listed.groups},
-        _sizes,
-        may_break=True,
-        goes=1,
-        is_dull=lambda row: not row["groups"],
-    ),
-    Key(
-        "ready",
-        lambda listed: sum(int(each.get("status", {}).get("ready", 0)) for each in (listed.item, *listed.groups)),
-    ),
-    Key("state", _state),
-    Key(
-        "scheduler",
-        lambda listed: _scheduler(recorded(listed.item)),
-        lambda name: name or BY_VIEW,
-        may_break=True,
-        goes=2,
-    ),
-    Key("age", lambda listed: _seconds(listed.now - listed.job.created), duration),
-    Key(
-        "next",
-        _next,
-        lambda due: f"{due['schedule']} in {duration(due['in'])}" if due else "-",
-        may_break=True,
-        goes=1,
-        is_dull=lambda row: not row["next"],
-    ),
+#: The columns of the table, those that always say something, and others
+LIST_COLUMNS = (
+    _column("name", is_name=True),
+    _column("release", may_break=True, goes=1),
+    _column("size"),
+    _column("groups", _sizes, may_break=True, goes=1),
+    _column("ready"),
+    _column("state", tone=lambda row: CLUSTER_TONES.get(row["state"], "")),
+    _column("scheduler", lambda name: name or BY_VIEW, may_break=True, goes=2),
+    _column("age", duration),
+    _column("next", lambda due: f"{due['schedule']} in {duration(due['in'])}" if due else "-", may_break=True, goes=1),
 )
+#: Where a row of these columns says nothing; a terminal shows no column that says nothing in all rows
+IS_DULL: Mapping[str, Callable[[Row], bool]] = {
+    "RELEASE": lambda row: bool(row["release"] == row["name"]),
+    "GROUPS": lambda row: not row["groups"],
+    "NEXT": lambda row: not row["next"],
+}
 
 
 def table(rows: Sequence[Row], everywhere: bool, width: int = 0) -> str:
     """Return the rows as `in_columns` does; the namespace comes first, if it isn't the same for all."""
-    keys = sorted(LIST_KEYS, key=lambda key: key.name != "namespace")[0 if everywhere else 1 :]
+    columns = [*([_column("namespace", is_name=True)] if everywhere else []), *LIST_COLUMNS]
     if width:
-        keys = [key for key in keys if not all(map(key.is_dull, rows))]
-    return in_columns(list(map(_column, keys)), rows, width)
-
-
-def _column(key: Key) -> Column:
-    return Column(
-        key.name.upper(),
-        lambda row: key.cell(row[key.name]),
-        lambda row: CLUSTER_TONES.get(row["state"], "") if key.name == "state" else "",
-        key.may_break,
-        # a line may end after each comma
-        lambda row: key.cell(row[key.name]).replace(",", ", ").replace(",  ", ", "),
-        key.is_name,
-        key.goes,
-    )
+        columns = [each for each in columns if each.head not in IS_DULL or not all(map(IS_DULL[each.head], rows))]
+    return in_columns(columns, rows, width)

@@ -12,9 +12,9 @@ from fake_kube import Answer, FakeChannel, FakeKube
 from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp.types import ElicitRequestParams, ElicitResult
-from minicluster.commands.mcp import TOOL_CHANGES
 from minicluster.commands.mcp_results import DATA_NOTE, DOCUMENT_BYTES
 from minicluster.commands.mcp_server import LOOKS, server
+from minicluster.commands.setup import TOOL_CHANGES
 from minicluster.lead.program import first_line
 from status_samples import RUNNING, SETTINGS, explained, flux, job, pod
 from support import as_in_schema, front_door

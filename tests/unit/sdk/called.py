@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from minicluster.sdk import FinishedJob
-from minicluster.sdk.functions import Call, FunctionFuture
+from minicluster.sdk.job_queue import Call, FunctionFuture
 
 #: Keeps the value that `flux kvs put` gets
 FLUX = '#!/bin/sh\n[ "$1" = kvs ] && cat >"$(dirname "$0")/returned"\n'

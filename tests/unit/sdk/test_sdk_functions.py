@@ -25,7 +25,7 @@ from minicluster.sdk import (
     SdkError,
     WaitTimeoutError,
 )
-from minicluster.sdk.functions import CALL_BYTES, work_of
+from minicluster.sdk.job_queue import CALL_BYTES, work_of
 
 cloudpickle = pytest.importorskip("cloudpickle")
 #: A PATH with the Python of the tests

@@ -1,6 +1,6 @@
 """call_function.py BYTES: calls the function that a client of the SDK sends with a job, and keeps what it returns.
 
-Runs in a job with the Python of its node (sdk/functions.py), which has the version of the client's; the files of the
+Runs in a job with the Python of its node (sdk/job_queue.py), which has the version of the client's; the files of the
 job are this one, the ``function``, a pickle of it and its arguments, and mostly ``cloudpickle.zip``. What it returned,
 or raised, goes to the job's own part of the KVS, as long as its pickle has no more than BYTES. Needs nothing of Flux.
 """
