@@ -10,6 +10,7 @@ import yaml
 from minicluster.burst import address, plan
 from minicluster.burst.address import Address
 from minicluster.burst.plan import Burst
+from minicluster.cluster.job import recorded
 from minicluster.cluster.pods import read_pod, registered
 from minicluster.console import lines, streams
 from minicluster.console.terminal import StyledText
@@ -18,7 +19,6 @@ from minicluster.errors import BurstError, KubernetesError, ToolError
 from minicluster.flux import parse_idset, to_idset
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import CURVE_SUFFIX, OUR_PREFIX
-from minicluster.render.constants import IMMUTABLE
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -101,8 +101,7 @@ def read(release: str, kubernetes: Kubernetes, values: bytes | None) -> MiniClus
     groups = root.get("groups") or []
     if values is None and not all(each.get("maxSize") for each in (root, *groups)):
         # an unset maxSize is the size at the install, which may have changed since
-        annotations = kubernetes.get("job", name).get("metadata", {}).get("annotations", {})
-        installed = json.loads(annotations.get(IMMUTABLE, "{}"))
+        installed = recorded(kubernetes.get("job", name))
         root["maxSize"] = int(root.get("maxSize") or installed.get("maxSize") or 0) or None
         sizes = registered(installed)
         root["groups"] = [{**group, "maxSize": group.get("maxSize") or sizes.get(group["name"])} for group in groups]

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import webbrowser
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,22 +62,18 @@ def dashboard_command(
         writable=writable,
         listing=lambda: find_all(kubernetes, False, datetime.now(UTC)),
     )
-    files = []
+    with ExitStack() as stack, suppress(KeyboardInterrupt):
 
-    def ready() -> None:
-        if own:
-            server.pages.show(own)
-        address = server.pages.address(own)
-        streams.write(f"{address}\n".encode())
-        streams.say("the page is served until Ctrl-C")
-        files.append(None if no_open else open_page(address))
+        def ready() -> None:
+            if own:
+                server.pages.show(own)
+            address = server.pages.address(own)
+            streams.write(f"{address}\n".encode())
+            streams.say("the page is served until Ctrl-C")
+            if has_screen() and not no_open:
+                open_page(address, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="minicluster-"))))
 
-    try:
-        with suppress(KeyboardInterrupt):
-            asyncio.run(server.run(port, ready, takes_signals=True))
-    finally:
-        for file in files:
-            remove_page(file)
+        asyncio.run(server.run(port, ready, takes_signals=True))
 
 
 def has_screen() -> bool:
@@ -85,31 +81,16 @@ def has_screen() -> bool:
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def open_page(address: str) -> Path | None:
-    """Open an address; return the file that is to be removed later, None if there is no browser.
+def open_page(address: str, folder: Path) -> None:
+    """Open an address, if there is a browser.
 
-    The browser gets a file of the user's own that leads there: others see the words of a command, and the address has
-    the token.
+    It gets a file of the user's own, in a folder, that leads there: others see the words of a command, and the address
+    has the token.
     """
-    if not has_screen():
-        return None
-    folder = Path(tempfile.mkdtemp(prefix="minicluster-"))
     path = folder / "page.html"
-    try:
+    with suppress(OutputError, webbrowser.Error):
         streams.write_file(path, rendered(__file__, "open.html.j2", address=address).encode(), 0o600)
-        if webbrowser.open(path.as_uri()):
-            return path
-    except (OutputError, webbrowser.Error):
-        pass
-    remove_page(path)
-    return None
-
-
-def remove_page(path: Path | None) -> None:
-    """Remove the file of `open_page`."""
-    if path:
-        path.unlink(missing_ok=True)
-        path.parent.rmdir()
+        webbrowser.open(path.as_uri())
 
 
 @click.command("top")

@@ -239,9 +239,8 @@ def _is_there(cluster: Cluster, job: Object) -> bool:
         its_job = cluster.read_job()
     except KubernetesError:
         return False
-    return bool(its_job) and "deletionTimestamp" not in its_job["metadata"] and _uid(its_job) == _uid(job)
-
-
-def _uid(job: Object) -> str | None:
-    uid: str | None = job["metadata"].get("uid")
-    return uid
+    return (
+        bool(its_job)
+        and "deletionTimestamp" not in its_job["metadata"]
+        and (its_job["metadata"].get("uid") == job["metadata"].get("uid"))
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from minicluster.cluster.find import broker_pods
-from minicluster.cluster.job import end_of
+from minicluster.cluster.job import end_of, recorded
 from minicluster.cluster.lead import read_lead
 from minicluster.console.streams import Say
 from minicluster.documents import yamlio
@@ -21,7 +21,7 @@ from minicluster.kube.tool import CommandError
 from minicluster.release import helm
 from minicluster.release.revisions import Change
 from minicluster.render import constants, postrender, upgrade
-from minicluster.render.constants import GROUP_LABEL, IMMUTABLE, OPEN_REFUSALS
+from minicluster.render.constants import GROUP_LABEL, OPEN_REFUSALS
 from minicluster.render.stream import parse, split
 from minicluster.status.lookup import refusals
 
@@ -32,7 +32,7 @@ PLACES = ("state.", "archive.path", "nameOverride")
 class Plan(NamedTuple):
     """What a release would be."""
 
-    record: dict[str, str]  #: of immutable values, which its own Job has
+    record: Mapping[str, str]  #: of immutable values, which its own Job has
     values: dict[str, Any]
     jobs: list[dict[str, Any]]  #: its own and those of its groups
 
@@ -49,17 +49,12 @@ def render(release: str, namespace: str, change: Change, kube_version: str) -> P
     jobs = [document for document in documents if isinstance(document, dict) and document.get("kind") == "Job"]
     if not jobs:
         raise StateError(f"the chart makes no Job for {release}")
-    return Plan(_record(next(job for job in jobs if GROUP_LABEL not in job["metadata"]["labels"])), values, jobs)
-
-
-def _record(job: Mapping[str, Any]) -> dict[str, str]:
-    """Return the record of a Job."""
-    return dict(json.loads(job["metadata"].get("annotations", {}).get(IMMUTABLE, "{}")))
+    return Plan(recorded(next(job for job in jobs if GROUP_LABEL not in job["metadata"]["labels"])), values, jobs)
 
 
 def changes(job: Mapping[str, Any], record: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield path, old and new text of the values that the live Job can't take."""
-    yield from upgrade.changes(_record(job), record, dict(upgrade.flat(constants.default_values())))
+    yield from upgrade.changes(recorded(job), record, dict(upgrade.flat(constants.default_values())))
 
 
 def check(name: str, release: str, planned: list[tuple[str, str, str]], values: Mapping[str, Any]) -> None:

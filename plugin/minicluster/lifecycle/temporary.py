@@ -83,10 +83,6 @@ class TemporaryRelease:
         self._say(f"installed {self.asked.name} in {self.kubernetes}")
         return self._cluster
 
-    def ready_lead(self) -> Lead:
-        """Return the lead as soon as it is ready. Raises StateError, DeadlineError, EndError."""
-        return ready_lead(self._cluster, self._say)
-
     def run_job(self, words: Sequence[str], output: IO[bytes], say: Say) -> tuple[Row, list[Any]]:
         """Submit a job, and return what the report says of it at its end, and its events (single_job.py)."""
         return run_job(self._cluster, words, output, say)
@@ -192,13 +188,13 @@ def run_uploaded(  # noqa: PLR0913 - where, what, with what, and where its outpu
     words = oneshot.job_of(asked, "--upload")[2]
     release = TemporaryRelease(kubernetes, replace(asked, is_idle=True), say)
     try:
-        name = release.install().name
-        lead = release.ready_lead()
+        cluster = release.install()
+        lead = ready_lead(cluster, say)
         brought = upload.bring(kubernetes, lead, say, waits=True)
         job, _ = release.run_job([*brought.options, *words], PassedOn(write), say)
         release.has_ended = True
         code = 1 if job["exit_code"] is None else int(job["exit_code"])
-        say(StyledText(f"job {job['id']} of {name} has ended (exit code {code})", "wrong" if code else "well"))
+        say(StyledText(f"job {job['id']} of {cluster.name} has ended (exit code {code})", "wrong" if code else "well"))
         upload.fetch(kubernetes, lead, brought, say)
     finally:
         if release.has_ended and keeps:

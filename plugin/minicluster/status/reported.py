@@ -59,7 +59,8 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
         known, purged, earlier = answer
         _tell(say, purged, earlier, most, known.rows)
         return known
-    rows, count, missing = _read_log(kubernetes, cluster.pods.get(0))
+    lead = cluster.pods.get(0)
+    rows, count, missing = reported(_lines(kubernetes, lead) if lead else ())
     if missing:
         say(missing)
     if count is None:
@@ -109,22 +110,15 @@ def ask_jobs(kubernetes: KubePort, lead: Pod, most: int = SHOWN_JOBS) -> tuple[K
     return KnownJobs(_by_id(rows), last.get("now")), int(last["purged"]), int(last["earlier"])
 
 
-def _read_log(kubernetes: KubePort, lead: Pod | None) -> tuple[list[Row], int | None, str]:
-    """Return the jobs in the log of a lead, as `reported` does. Raises StateError for a user who may not read it."""
-    if lead is None:
-        return [], None, ""
-    return reported(line.decode(errors="replace") for line in _lines(kubernetes, lead))
-
-
-def _lines(kubernetes: KubePort, lead: Pod) -> Iterator[bytes]:
+def _lines(kubernetes: KubePort, lead: Pod) -> Iterator[str]:
     """Yield the lines of a lead's log, as far as there are some. Raises AccessError."""
     cutter = lines.Cutter()
     try:
         for part in kubernetes.log(lead.name, lead.runner):
-            yield from cutter.take(part)
+            yield from (line.decode(errors="replace") for line in cutter.take(part))
     except KubernetesError as error:
         refuse_forbidden(error)
-    yield from cutter.end()
+    yield from (line.decode(errors="replace") for line in cutter.end())
 
 
 def reported(log: Iterable[str]) -> tuple[list[Row], int | None, str]:
