@@ -29,8 +29,8 @@ from minicluster.lead.ask import (
     start,
 )
 from minicluster.lead.program import first_line
-from minicluster.render.broker import grace_parts
 from minicluster.render.constants import default_value
+from minicluster.render.model import grace_parts
 from minicluster.status.lookup import Cluster
 
 

@@ -12,7 +12,7 @@ import tomli_w
 
 from minicluster.errors import SpecError
 from minicluster.flux import split_hosts
-from minicluster.render import model, named_queues
+from minicluster.render import model
 from minicluster.render.constants import BROKER_PORT
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import registered, table
@@ -21,8 +21,6 @@ from minicluster.render.resources import registered, table
 INTERFACE = "eth0"
 #: Children of a broker when the values set no topology: with more hosts the tree gets another level.
 FANOUT_BROKERS = 256
-#: Seconds for jobs to end, and then for the broker, of a grace period of 30 s or more.
-KILL_SECONDS, END_SECONDS = 8, 7
 #: The policy of Fluxion by which each job waits for nodes that are not up.
 QUEUE_POLICY = "conservative"
 #: By these, Fluxion since 0.36 fails a job without a reservation that asks for more nodes than are up; easy gives one.
@@ -105,11 +103,13 @@ def section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def computed(cluster: MiniClusterModel) -> dict[str, Any]:
     """Return the broker.toml that is computed from the spec, as tables."""
     network = cluster.spec["network"]
+    # on a Kubernetes node's network brokers bind to all of its interfaces
+    interface = network["interface"] or ("*" if cluster.spec["pod"]["hostNetwork"] else INTERFACE)
     domain = f"{cluster.service}.{cluster.namespace}.svc.{network['clusterDomain']}"
     bootstrap_table = {
         "curve_cert": f"{cluster.state}/curve/curve.cert",
         "default_port": BROKER_PORT,
-        "default_bind": f"tcp://{interface(cluster)}:%p",
+        "default_bind": f"tcp://{interface}:%p",
         # the final dot keeps the resolver from trying search domains while the name does not exist yet
         "default_connect": f"tcp://%h.{domain}.:%p",
         "hosts": bootstrap(cluster),
@@ -126,7 +126,7 @@ def computed(cluster: MiniClusterModel) -> dict[str, Any]:
     tables["job-manager"] = {"inactive-num-limit": KEPT_JOBS if kept is None else kept}
     # a kill loses what was written since the last checkpoint (flux-config-kvs(5))
     tables["kvs"] = {"checkpoint-period": f"{cluster.spec['state']['syncSeconds']:g}s"}
-    tables.update(named_queues.tables(cluster))
+    tables.update(named_queues(cluster))
     scheduler = cluster.flux["scheduler"]
     if scheduler["simple"]:
         # Fluxion's own feasibility check would load its resource module beside sched-simple
@@ -153,12 +153,6 @@ def _of_each_broker(network: Mapping[str, Any], r: str) -> dict[str, Any]:
         # Flux must not detect resources itself: a container sees more of a Kubernetes node than it may use
         "resource": {**({"path": r} if r else {}), "noverify": True},
     }
-
-
-def interface(cluster: MiniClusterModel) -> str:
-    """Return the interface or address that brokers bind to; on a Kubernetes node's network that is all of them."""
-    own: str = cluster.spec["network"]["interface"]
-    return own or ("*" if cluster.spec["pod"]["hostNetwork"] else INTERFACE)
 
 
 def bootstrap(cluster: MiniClusterModel) -> list[dict[str, str]]:
@@ -193,8 +187,8 @@ def start(cluster: MiniClusterModel) -> list[str]:
     if needed is not None:
         attributes["broker.quorum"] = needed
     # a broker that is told to stop has the rest of the pod's grace period, and the dump needs some of it
-    rest = grace(cluster)[2]
-    timeout = 10 if rest >= END_SECONDS else max(2, rest // 2)
+    rest = model.grace(cluster)[2]
+    timeout = 10 if rest >= model.END_SECONDS else max(2, rest // 2)
     attributes["broker.cleanup-timeout"] = attributes["broker.shutdown-timeout"] = f"{timeout}s"
     attributes |= model.log_attributes(cluster, to_file=model.has_log_file(cluster))
     return words + setting(attributes)
@@ -208,29 +202,13 @@ def start_words(path: str) -> list[str]:
     return ["flux", "start", f"-o--config-path={path}"]
 
 
-def grace(cluster: MiniClusterModel) -> tuple[int, int, int]:
-    """Return the parts of a pod's grace period, in seconds: jobs run on, jobs are ended, the broker is ended."""
-    archive = cluster.spec["archive"]
-    dump = int(archive["dumpSeconds"]) if archive["path"] else None
-    return grace_parts(int(cluster.spec["pod"]["terminationGracePeriodSeconds"]), dump)
-
-
-def grace_parts(seconds: int, dump: int | None) -> tuple[int, int, int]:
-    """Return the parts of a grace period; ``dump`` is the time for that of an archive, None without one."""
-    # the last two numbers are for too short a period: the dump of an archive then gets half of it
-    ends, least, part = (END_SECONDS, 2, 2) if dump is None else (dump, 4, 3)
-    leave = max(seconds - KILL_SECONDS - ends, seconds // least)
-    kill = min(KILL_SECONDS, (seconds - leave + 1) // part)
-    return leave, kill, seconds - leave - kill
-
-
 def tree(cluster: MiniClusterModel) -> dict[str, object]:
     """Return the attributes of the tree of brokers."""
     flux = cluster.flux
     # every broker of a burst reaches rank 0 only, so rank 0 is the parent of all
     default = f"kary:{0 if cluster.is_multi_cluster else FANOUT_BROKERS}"
     attributes: dict[str, object] = {"tbon.topo": flux["topology"] or default}
-    if _seconds(flux["connectTimeout"]):
+    if float(flux["connectTimeout"].rstrip("smhd") or 0):
         attributes["tbon.connect_timeout"] = flux["connectTimeout"]
     if cluster.spec["logging"]["zeromq"]:
         attributes["tbon.zmqdebug"] = 1
@@ -242,5 +220,28 @@ def setting(attributes: Mapping[str, object]) -> list[str]:
     return [f"-o-S{key}={value}" for key, value in attributes.items()]
 
 
-def _seconds(duration: str) -> float:
-    return float(duration.rstrip("smhd") or 0)
+def named_queues(cluster: MiniClusterModel) -> dict[str, Any]:
+    """Return the tables of the queues with names (flux-config-queues(5), flux-config-policy(5)), none without one."""
+    asked: Mapping[str, Any] = cluster.flux["queues"]
+    if not asked:
+        return {}
+    first = default_queue(asked)
+    default = {"policy": {"jobspec": {"defaults": {"system": {"queue": first}}}}} if first else {}
+    return {"queues": {name: _queue(queue) for name, queue in sorted(asked.items())}, **default}
+
+
+def default_queue(asked: Mapping[str, Any]) -> str:
+    """Return the queue of jobs that name none; "" if several are without one."""
+    return next((name for name, queue in asked.items() if queue.get("default") or len(asked) == 1), "")
+
+
+def _queue(queue: Mapping[str, Any]) -> dict[str, Any]:
+    limits = queue.get("limits", {})
+    sizes = {f"n{key}": limits[key] for key in ("nodes", "cores", "gpus") if key in limits}
+    policy: dict[str, Any] = {"limits": {"job-size": {"max": sizes}}} if sizes else {}
+    if duration := limits.get("duration"):
+        policy.setdefault("limits", {})["duration"] = duration
+        # Flux would refuse a job without a limit
+        policy["jobspec"] = {"defaults": {"system": {"duration": duration}}}
+    requires = {"requires": [queue["group"]]} if queue.get("group") else {}
+    return {**requires, **({"policy": policy} if policy else {})}

@@ -9,6 +9,8 @@ from minicluster.render.handover import Installed, Programs
 
 #: Fields of the runner that a group may have in their place
 RUNNER_FIELDS = ("image", "resources", "cores", "gpus")
+#: Seconds for jobs to end, and then for the broker, of a grace period of 30 s or more.
+KILL_SECONDS, END_SECONDS = 8, 7
 
 
 class HandoverFields(NamedTuple):
@@ -216,3 +218,19 @@ def has_log_file(cluster: MiniClusterModel) -> bool:
     """Say whether a file has the log of a pod's broker: what the values want on stderr is no log."""
     logging = cluster.spec["logging"]
     return bool(logging["quiet"] or (cluster.flux["logLevel"] is None and not logging["debug"]))
+
+
+def grace(cluster: MiniClusterModel) -> tuple[int, int, int]:
+    """Return the parts of a pod's grace period, in seconds: jobs run on, jobs are ended, the broker is ended."""
+    archive = cluster.spec["archive"]
+    dump = int(archive["dumpSeconds"]) if archive["path"] else None
+    return grace_parts(int(cluster.spec["pod"]["terminationGracePeriodSeconds"]), dump)
+
+
+def grace_parts(seconds: int, dump: int | None) -> tuple[int, int, int]:
+    """Return the parts of a grace period; ``dump`` is the time for that of an archive, None without one."""
+    # the last two numbers are for too short a period: the dump of an archive then gets half of it
+    ends, least, part = (END_SECONDS, 2, 2) if dump is None else (dump, 4, 3)
+    leave = max(seconds - KILL_SECONDS - ends, seconds // least)
+    kill = min(KILL_SECONDS, (seconds - leave + 1) // part)
+    return leave, kill, seconds - leave - kill

@@ -47,7 +47,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_report_log": _flag(cluster.spec["report"]["log"]),
         "mc_state_volume": _flag(cluster.state_claim),
         "mc_check_seconds": _check_seconds(runner),
-        **dict(zip(("mc_leave_seconds", "mc_kill_seconds", "mc_end_seconds"), broker.grace(cluster), strict=True)),
+        **dict(zip(("mc_leave_seconds", "mc_kill_seconds", "mc_end_seconds"), model.grace(cluster), strict=True)),
         "mc_preemption": _preemption(cluster),
         "mc_on_stop": cluster.spec["pod"]["onStop"],
         "mc_work": work.kind(cluster),
@@ -103,7 +103,7 @@ def _preemption(cluster: MiniClusterModel) -> str:
     rules = cluster.flux["preemption"]
     if not rules["afterSeconds"]:
         return ""
-    return f"{rules['afterSeconds']} {rules['minimumRunSeconds']} {broker.grace(cluster)[0]}"
+    return f"{rules['afterSeconds']} {rules['minimumRunSeconds']} {model.grace(cluster)[0]}"
 
 
 def _bytes(quantity: str) -> str:

@@ -5,7 +5,7 @@ import re
 import pytest
 from minicluster.burst import follower
 from minicluster.kube.names import MOST_CORES, NAME_CHARACTERS
-from minicluster.render import broker, postrender
+from minicluster.render import broker, model, postrender
 from minicluster.render.constants import BROKER_PORT, default_values
 from minicluster.render.load import load
 from minicluster.render.refusals.sizes import MOST_PODS
@@ -36,10 +36,10 @@ def constant(file, name):
 
 def grace(seconds):
     """Return the parts of a grace period: jobs go on, jobs are ended, the broker ends."""
-    return broker.grace(load({"metadata": {"name": "a"}, "spec": {"pod": {"terminationGracePeriodSeconds": seconds}}}))
+    return model.grace(load({"metadata": {"name": "a"}, "spec": {"pod": {"terminationGracePeriodSeconds": seconds}}}))
 
 
-KILL, ENDS, DUMP = broker.KILL_SECONDS, broker.END_SECONDS, default_values()["archive"]["dumpSeconds"]
+KILL, ENDS, DUMP = model.KILL_SECONDS, model.END_SECONDS, default_values()["archive"]["dumpSeconds"]
 WAIT, RETRY, WATCH = (
     constant("container.sh", "WAIT_SECONDS"),
     constant("entrypoint.sh", "RETRY_CODE"),

@@ -304,7 +304,7 @@ def test_broker_toml_reads_back_as_it_was_written(cluster_of: Make, interface: s
 @pytest.mark.parametrize("grace", [2, 5, 8, 10, 12, 16, 20, 26])
 def test_a_short_grace_period_leaves_time_for_the_archive(grace: int) -> None:
     cluster = load({"metadata": {"name": "flux"}, "spec": {"pod": {"terminationGracePeriodSeconds": grace}}})
-    leave, kill, rest = broker.grace(cluster)
+    leave, kill, rest = model.grace(cluster)
     assert leave + kill + rest == grace
     assert rest >= grace / 4 - 1
     attributes = dict(word[4:].split("=") for word in broker.start(cluster) if word.startswith("-o-S"))
@@ -315,5 +315,5 @@ def test_a_short_grace_period_leaves_time_for_the_archive(grace: int) -> None:
 @pytest.mark.parametrize("grace", [30, 300])
 def test_a_long_grace_period_keeps_the_default_timeouts_of_flux(grace: int) -> None:
     cluster = load({"metadata": {"name": "flux"}, "spec": {"pod": {"terminationGracePeriodSeconds": grace}}})
-    assert broker.grace(cluster)[1:] == (8, 7)
+    assert model.grace(cluster)[1:] == (8, 7)
     assert "-o-Sbroker.cleanup-timeout=10s" in broker.start(cluster)

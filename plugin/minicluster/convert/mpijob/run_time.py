@@ -1,8 +1,9 @@
 """What mpirun and mpi-operator give programs at run time, and what becomes of each here.
 
 From the sources of mpi-operator (caa3c47f), Open MPI (v4.1.x orte/mca/schizo/ompi, PMIx' pmdl/ompi) and MPICH
-(src/pm/hydra/proxy). The table of docs/how-to/migrate-from-mpi-operator.md is made of it. Programs of an image can't
-be seen, so what many of them read is given by minicluster.lua (`-o mpi=`); the rest is refused where a text names it.
+(src/pm/hydra/proxy). The table of docs/how-to/migrate-from-mpi-operator.md is made of it (`make golden`).
+Programs of an image can't be seen, so what many of them read is given by minicluster.lua (`-o mpi=`); the rest
+is refused where a text names it.
 """
 
 import re
@@ -84,23 +85,6 @@ ITEMS = (
     ),
     Item(("K_MPI_JOB_ROLE",), BY_OPERATOR, way="drop it, the launcher's text runs once, on the first node"),
 )
-#: What stands in no variable: rows of the table alone
-NO_VARIABLES = (
-    Item(("JOB-worker-N", "JOB-worker-N.JOB", "JOB-worker-N.JOB.NAMESPACE.svc"), BY_OPERATOR, "converted: `JOB-N.JOB`"),
-    Item(("JOB-launcher",), BY_OPERATOR, "converted: the first node, `JOB-0.JOB`"),
-    Item(("ssh", "scp"), BY_OPERATOR, f"refused: {BY_HOSTLIST}"),
-    Item(
-        ("training.kubeflow.org/replica-index",),
-        BY_OPERATOR,
-        "converted: the index that Kubernetes gives the pod",
-    ),
-    Item(
-        OF_GPUS,
-        f"{BY_OPERATOR}: empty, in the launcher",
-        "dropped where they hide GPUs: tasks run where the launcher does",
-    ),
-    Item(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"), "your text", "kept; names in it are converted"),
-)
 #: Which item a name is of, where a text with it is refused
 NOT_HERE = {name: item for item in ITEMS if not item.here for name in item.names}
 #: Variables that mpi-operator gives its launcher alone
@@ -118,12 +102,3 @@ def refuse(text: str, where: str) -> None:
     if match:
         item = NOT_HERE.get(match[1], NOT_HERE["/etc/mpi/hostfile"])
         raise ConvertError(f"{where} uses {match[1]}, which {item.by} gives, and nothing here: {item.way}")
-
-
-def table() -> str:
-    """Return the table of the page, in Markdown."""
-    rows = [["At run time", "Given by", "Here"], ["---", "---", "---"]]
-    for item in (*ITEMS, *NO_VARIABLES):
-        names = ", ".join(f"`{name}`" for name in item.names)
-        rows.append([names, item.by, item.here or f"refused: {item.way}"])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

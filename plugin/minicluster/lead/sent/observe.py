@@ -39,7 +39,7 @@ from observed import (
     past,
     placed,
 )
-from replies import Replies
+from replies import Replies, read_requests
 from used_now import UseLooks
 from waiting import grouped, queue_problem, reasons, settings
 
@@ -204,16 +204,6 @@ class Observer:
             self.reply(nodes=events)
 
 
-def end_with_input(handle: Any) -> Any:
-    """Return a watcher that ends the program with its standard input."""
-
-    def readable(*_: Any) -> None:
-        if not os.read(0, 1 << 16):
-            handle.reactor_stop()
-
-    return handle.fd_watcher_create(0, readable, constants.FLUX_POLLIN)
-
-
 def main(most: str, *words: str) -> None:
     """Tell until nobody listens."""
     handle = flux.Flux()
@@ -224,7 +214,7 @@ def main(most: str, *words: str) -> None:
     observer = Observer(handle, reply)
     observer.begin(int(most))
     looks = handle.timer_watcher_create(STATUS_SECONDS, observer.look_again, repeat=STATUS_SECONDS)
-    with end_with_input(handle), looks:
+    with read_requests(handle, lambda _: None), looks:
         if "once" in words:
             finish(handle, reply)
         else:

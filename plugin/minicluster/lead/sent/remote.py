@@ -40,7 +40,7 @@ from followed import Journal
 from job_report import JobReport
 from live_output import LiveOutput
 from recorded import RECORDS_SECONDS, inside
-from replies import Replies, end_former
+from replies import Replies, end_former, read_requests
 
 #: Seconds until it is said again why jobs wait
 PERIOD_SECONDS = 5.0
@@ -214,28 +214,13 @@ class FluxRequests:
         self.kept.append(asked)
 
 
-def read_requests(handle: Any, jobs: FluxRequests) -> Any:
-    """Return a watcher that does each request on standard input, and ends the program when there are no more."""
-    rest = [b""]
-
-    def readable(*_: Any) -> None:
-        data = os.read(0, 1 << 16)
-        if not data:
-            handle.reactor_stop()
-        *lines, rest[0] = (rest[0] + data).split(b"\n")
-        for line in lines:
-            jobs.do(json.loads(line))
-
-    return handle.fd_watcher_create(0, readable, constants.FLUX_POLLIN)
-
-
 def main() -> None:
     """Answer requests until there are no more."""
     handle = flux.Flux()
     reply = Replies(handle)
     handle.rpc("state-machine.wait").get()  # a broker that has just come back lacks modules
     jobs = FluxRequests(handle, reply)
-    requests = read_requests(handle, jobs)
+    requests = read_requests(handle, jobs.do)
     reasons = handle.timer_watcher_create(PERIOD_SECONDS, jobs.tell_reasons, repeat=PERIOD_SECONDS)
     reply(ready=handle.attr_get("version"))
     looks = handle.timer_watcher_create(RECORDS_SECONDS, jobs.look, repeat=RECORDS_SECONDS)

@@ -1,7 +1,7 @@
-"""What remote.py, a client's only program, writes to it: replies, each a JSON object on a line, and signs of life.
+"""What remote.py, a client's only program, reads and writes: requests and replies, a JSON object on a line each.
 
 A write never blocks: the client may send a thousand jobs before it reads, and the program has to read them meanwhile.
-The signs come from a thread of their own, because a busy Flux may take longer for an answer than the client waits.
+Signs of life come from a thread of their own, because a busy Flux may take longer for an answer than the client waits.
 A module of that program: runs with the view's Python, 3.8 or later.
 """
 
@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, Callable
 
 from flux import constants
 
@@ -50,6 +50,21 @@ def end_former(client: str) -> None:
             number, *_ = struct.unpack("3i", other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS_BYTES))
             os.kill(number, signal.SIGKILL)
         time.sleep(FORMER_SECONDS)
+
+
+def read_requests(handle: Any, do: Callable[[Any], object]) -> Any:
+    """Return a watcher that does each request on standard input, and ends the program when there are no more."""
+    rest = [b""]
+
+    def readable(*_: Any) -> None:
+        data = os.read(0, 1 << 16)
+        if not data:
+            handle.reactor_stop()
+        *lines, rest[0] = (rest[0] + data).split(b"\n")
+        for line in lines:
+            do(json.loads(line))
+
+    return handle.fd_watcher_create(0, readable, constants.FLUX_POLLIN)
 
 
 class Replies:

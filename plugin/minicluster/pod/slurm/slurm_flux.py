@@ -37,12 +37,6 @@ def open_flux() -> Any:
         raise SlurmError(f"Unable to contact slurm controller: {error}: Flux does not run here") from None
 
 
-def resources(handle: Any) -> Mapping[str, Any]:
-    """Return R (RFC 20) with all nodes, and which are online and drained. Raises OSError."""
-    status: Mapping[str, Any] = handle.rpc("resource.status", nodeid=0).get()
-    return status
-
-
 def queues(handle: Any) -> list[str]:
     """Return the names of Flux's queues. Raises OSError."""
     return sorted(handle.rpc("config.get").get().get("queues") or {})
@@ -50,7 +44,7 @@ def queues(handle: Any) -> list[str]:
 
 def facts_of(handle: Any) -> Facts:
     """Return what the MiniCluster is like. Raises OSError."""
-    execution = resources(handle)["R"]["execution"]
+    execution = handle.rpc("resource.status", nodeid=0).get()["R"]["execution"]
     properties = sorted(name for name in execution.get("properties") or {} if _LOCATION not in name)
     cores = [len(parse_idset(entry["children"].get("core", ""))) for entry in execution["R_lite"]]
     return Facts(
@@ -107,11 +101,11 @@ def user_name(uid: int) -> str:
         return os.environ.get("USER", str(uid)) if uid == os.getuid() else str(uid)
 
 
-def list_jobs(handle: Any, states: str, since: float = 0.0) -> list[Job]:
-    """Return the jobs that are `active` or `inactive`, ordered by id; of the latter those that ended after a time."""
+def list_jobs(handle: Any, states: str) -> list[Job]:
+    """Return the jobs that are `active` or `inactive`, ordered by id."""
     from flux.job import JobList
 
-    query = JobList(handle, attrs=LISTED, filters=[states], user="all", max_entries=0, since=since)
+    query = JobList(handle, attrs=LISTED, filters=[states], user="all", max_entries=0)
     partition = (queues(handle) or [cluster_name()])[0]
     entries = sorted(query.fetch_jobs().get_jobs(), key=lambda entry: entry["id"])
     return with_reasons([job_of(entry, user_name(entry["userid"]), partition) for entry in entries])

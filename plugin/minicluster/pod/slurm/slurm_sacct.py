@@ -15,12 +15,13 @@ from typing import Any, Iterator, Mapping, Sequence
 from flux.job import JobID
 from history import History, folder
 from inner_jobs import records_inside
+from job_record import RESULT_NAMES, STATE_NAMES
 from slurm_fields import SACCT_FIELDS
 from slurm_flux import all_jobs, cluster_name, ids_of, newest, open_flux, user_name
 from slurm_format import apart, by_names, lines, parsable
 from slurm_jobs import Job, job_of
 from slurm_parse import read_words
-from slurm_squeue import as_json, select, states_of
+from slurm_squeue import as_json, print_as_json, select, states_of
 from slurm_tables import OPTIONS_OF
 from slurm_words import moment_of
 
@@ -31,8 +32,8 @@ SACCT_LONG = "JobID,JobName,Partition,AllocCPUS,Elapsed,State,ExitCode,NNodes,No
 _LISTS = ("jobs", "name", "nodelist", "partition", "state", "uid", "user")
 _STEP = re.compile(r"[^,]+\.\d+")
 _INSIDE = re.compile(r"f\w+(?:/f\w+)+")
-_RECORDED_STATES = {"NEW": 1, "DEPEND": 2, "PRIORITY": 4, "SCHED": 8, "RUN": 16, "CLEANUP": 32, "INACTIVE": 64}
-_RECORDED_RESULTS = {"COMPLETED": 1, "FAILED": 2, "CANCELED": 4, "TIMEOUT": 8}
+_RECORDED_STATES = {name: number for number, name in STATE_NAMES.items()}
+_RECORDED_RESULTS = {name: number for number, name in RESULT_NAMES.items()}
 
 
 def sacct(words: Sequence[str]) -> int:
@@ -45,7 +46,7 @@ def sacct(words: Sequence[str]) -> int:
         return 0
     jobs = _jobs(open_flux(), options)
     if "json" in options:
-        print(json.dumps({"jobs": [as_json(job) for job in jobs], "warnings": [], "errors": []}, indent=1))
+        print_as_json("jobs", map(as_json, jobs))
         return 0
     default = SACCT_BRIEF if "brief" in options else SACCT_LONG if "long" in options else SACCT_COLUMNS
     columns = by_names(

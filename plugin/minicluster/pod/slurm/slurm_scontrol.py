@@ -19,7 +19,7 @@ from slurm_parse import SlurmError, read_words
 from slurm_show import all_nodes, show
 from slurm_squeue import select, states_of
 from slurm_tables import OPTIONS_OF
-from slurm_words import clock, seconds_of
+from slurm_words import clock, seconds_of, signal_number
 
 
 def scontrol(words: Sequence[str]) -> int:
@@ -200,8 +200,7 @@ def _end(handle: object, job: int, number: int) -> None:
 
 
 def _signal(text: str) -> int:
-    names = {each.name[3:]: int(each) for each in signal.Signals}
-    number = int(text) if text.isdigit() else names.get(text.upper().replace("SIG", "", 1), 0)
+    number = signal_number(text)
     if not number:
         raise SlurmError(f"--signal={text}: Unknown job signal: give such as USR1")
     return number

@@ -5,7 +5,6 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -14,7 +13,7 @@ from slurm_flux import all_jobs, chosen, cluster_name, ids_of, newest, open_flux
 from slurm_jobs import ACTIVE, Job
 from slurm_options import VERSION
 from slurm_parse import SlurmError
-from slurm_squeue import as_json
+from slurm_squeue import as_json, print_as_json
 from slurm_words import clock, long_clock, stamp
 from state import nodes, parse_idset
 
@@ -149,7 +148,7 @@ def _show_jobs(options: Mapping[str, str], words: Sequence[str]) -> list[list[st
     if words:
         jobs = chosen(jobs, ids_of(words))
     if "json" in options:
-        print(json.dumps({"jobs": [as_json(job) for job in jobs], "warnings": [], "errors": []}, indent=1))
+        print_as_json("jobs", map(as_json, jobs))
         return []
     return [job_lines(job) for job in jobs]
 

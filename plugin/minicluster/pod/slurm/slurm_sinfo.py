@@ -5,7 +5,6 @@ Runs with the Python of the Flux view, 3.8 or later.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
@@ -13,6 +12,7 @@ from slurm_flux import cluster_name, open_flux, own_memory
 from slurm_format import Column, Field, by_letters, by_names, lines
 from slurm_parse import SlurmError, read_words
 from slurm_show import NODE_STATES, Group, Node, all_nodes, node_as_json, partitions
+from slurm_squeue import print_as_json
 from slurm_tables import OPTIONS_OF
 
 SINFO_COLUMNS = "%#P %.5a %.10l %.6D %.6t %N"
@@ -104,7 +104,7 @@ def sinfo(words: Sequence[str]) -> int:
     wanted = [name for name in options.get("partition", "").split(",") if name]
     chosen = [(name, of) for name, of in chosen if not wanted or name in wanted]
     if "json" in options:
-        print(json.dumps({"nodes": [node_as_json(node) for node in known], "warnings": [], "errors": []}, indent=1))
+        print_as_json("nodes", map(node_as_json, known))
         return 0
     columns = _columns(options)
     groups = list(_groups(columns, chosen, chosen[0][0] if chosen else "", "Node" in options))

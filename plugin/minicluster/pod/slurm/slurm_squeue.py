@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from slurm_fields import SQUEUE_FIELDS, SQUEUE_LETTERS
 from slurm_flux import all_jobs, chosen, ids_of, list_jobs, newest, open_flux, user_name
@@ -33,7 +33,7 @@ def squeue(words: Sequence[str]) -> int:
     handle = open_flux()
     jobs = _jobs(handle, options)
     if "json" in options:
-        print(json.dumps({"jobs": [as_json(job) for job in jobs], "warnings": [], "errors": []}, indent=1))
+        print_as_json("jobs", map(as_json, jobs))
         return 0
     for line in lines(_columns(options), jobs, "noheader" not in options):
         print(line)
@@ -125,6 +125,11 @@ def _sorted(jobs: list[Job], text: str) -> list[Job]:
             raise SlurmError(f"Invalid sort specification: {word}")
         jobs = sorted(jobs, key=keys[letter], reverse=word.startswith("-"))
     return jobs
+
+
+def print_as_json(what: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows in Slurm's form."""
+    print(json.dumps({what: [*rows], "warnings": [], "errors": []}, indent=1))
 
 
 def as_json(job: Job) -> dict[str, Any]:

@@ -6,13 +6,12 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import re
-import signal
 from pathlib import Path, PurePath
 from typing import Any, Mapping, NamedTuple, Sequence
 
 from slurm_layout import Layout, layout_of, types_of_gpus
 from slurm_parse import SlurmError
-from slurm_words import bytes_of, file_of
+from slurm_words import bytes_of, file_of, signal_number
 
 #: The default of --signal's seconds
 WARNING_SECONDS = 60
@@ -189,10 +188,7 @@ def is_appended(given: Mapping[str, str]) -> bool:
 def signal_of(text: str) -> tuple[str, int, int]:
     """Return whom --signal=[{R|B}:]SIGNAL[@SECONDS] means, `script` or `steps`, and its numbers. Raises SlurmError."""
     match = re.fullmatch(r"(?:([RB]{1,2}):)?(\w+)(?:@(\d+))?", text.strip())
-    names = {each.name[3:]: int(each) for each in signal.Signals}
-    number = match and (
-        names.get(match[2].upper().replace("SIG", "", 1)) or (int(match[2]) if match[2].isdigit() else 0)
-    )
+    number = signal_number(match[2]) if match else 0
     if not match or not number:
         raise SlurmError(f"--signal={text}: Invalid signal: give such as USR1@60 or B:TERM@120")
     return "script" if "B" in (match[1] or "") else "steps", number, int(match[3] or WARNING_SECONDS)

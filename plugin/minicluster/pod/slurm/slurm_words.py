@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import signal
 from typing import Mapping, NamedTuple, Sequence
 
 from slurm_parse import SlurmError
@@ -162,6 +163,12 @@ def number_of(text: str, option: str) -> int:
     if not re.fullmatch(r"0*[1-9]\d{0,8}", text.strip()):
         raise SlurmError(f"{option}={text}: Invalid numeric value: give a number above 0")
     return int(text)
+
+
+def signal_number(text: str) -> int:
+    """Return the number of a signal, such as `USR1`, `SIGUSR1` or `10`; 0 for none."""
+    names = {each.name[3:]: int(each) for each in signal.Signals}
+    return int(text) if text.isdigit() else names.get(text.upper().replace("SIG", "", 1), 0)
 
 
 def clock(seconds: float) -> str:

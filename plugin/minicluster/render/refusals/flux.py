@@ -7,7 +7,7 @@ from typing import Any
 
 from minicluster.errors import SpecError
 from minicluster.flux import expand_hosts, indexed_hosts, split_hosts
-from minicluster.render import broker, constants, named_queues, work
+from minicluster.render import broker, constants, work
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.resources import hostlist_of, root_hosts
 
@@ -36,7 +36,7 @@ def named(cluster: MiniClusterModel) -> Iterator[str]:
     defaults = [name for name, queue in asked.items() if queue.get("default")]
     if len(defaults) > 1:
         yield f"flux.queues.{defaults[0]} and flux.queues.{defaults[1]} are both the default: choose one"
-    if asked and not named_queues.default_queue(asked):
+    if asked and not broker.default_queue(asked):
         yield f"flux.queues has no default, and jobs may name no queue: set default in one of {', '.join(asked)}"
     for name, queue in asked.items():
         group, nodes = queue.get("group", ""), queue.get("limits", {}).get("nodes", 0)
