@@ -129,7 +129,7 @@ def between_rooms() -> list[tuple[str, str]]:
 
 
 FIGURES = (
-    Figure("statements of the package", statements, 25432),
+    Figure("statements of the package", statements, 24910),
     Figure("files of the package", files, 295),
     Figure("arrows between rooms", arrows, 127),
     Figure("doors of rooms", doors, 75),
