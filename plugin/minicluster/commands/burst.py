@@ -10,8 +10,8 @@ from minicluster.burst import followers, install, machines, root
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.commands import options
+from minicluster.commands.given_values import Parsed
 from minicluster.console import streams
-from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm
 from minicluster.render.refusals.bursts import BurstSpec, parse
@@ -157,22 +157,9 @@ def _request(
     return root.request(release, name, kubernetes, streams.read(root_values) if root_values else None, target)
 
 
-class BurstArgument(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """A burst with its limits and its place: NAME[:MIN-MAX][@[CONTEXT/]NAMESPACE]."""
-
-    name = "burst"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> BurstSpec:
-        """Return the burst that a word describes."""
-        try:
-            return parse(str(value))
-        except SpecError as error:
-            self.fail(f"{error}.", param, ctx)
-
-
 @command.command("follow")
 @click.argument("release", metavar="ROOT")
-@click.argument("bursts", metavar="BURST...", type=BurstArgument(), nargs=-1, required=True)
+@click.argument("bursts", metavar="BURST...", type=Parsed(parse), nargs=-1, required=True)
 @where_root_is
 @of_burst
 @ADDRESS

@@ -1,13 +1,15 @@
-"""The types of `-f`, `--values`, which is what Helm takes, and of options for an amount, such as --memory."""
+"""The types of `-f`, `--values`, which is what Helm takes, and of other words: an amount, or what a function reads."""
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from minicluster.console import streams
+from minicluster.errors import SpecError
 from minicluster.kube.names import WANTED, is_quantity, unmeant
 
 #: Where the context of click has the copies, each with the word that was given for it
@@ -59,6 +61,22 @@ def as_given(line: str) -> str:
     for copy, word in click.get_current_context().meta.get(COPIES_KEY, {}).items():
         line = line.replace(copy, word)
     return line
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
+    """What a function makes of a word; it raises SpecError for a wrong one."""
+
+    name = "text"
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return that."""
+        try:
+            return self._parse(str(value))
+        except SpecError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 class Amount(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument

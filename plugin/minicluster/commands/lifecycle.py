@@ -7,28 +7,14 @@ from typing import Any
 import click
 
 from minicluster.commands import options
-from minicluster.commands.given_values import as_given
+from minicluster.commands.given_values import Parsed, as_given
 from minicluster.console import streams
-from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle.creation import create, remark, with_storage
 from minicluster.lifecycle.deletion import delete
 from minicluster.lifecycle.replace import ReplaceOptions, replace
 from minicluster.lifecycle.scaling import AskedSize, scale
-from minicluster.release.created import CreateReleaseOptions, Keep, read_keep, values_file
-
-
-class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """A size of volumes, and a storage class."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Keep:
-        """Return both."""
-        try:
-            return read_keep(str(value))
-        except SpecError as error:
-            self.fail(f"{error}.", param, ctx)
+from minicluster.release.created import CreateReleaseOptions, read_keep, values_file
 
 
 @click.command("create")
@@ -38,7 +24,7 @@ class KeptSize(click.ParamType):  # type: ignore[type-arg]  # older versions hav
 @click.option("--autoscale", "autoscales", is_flag=True, help="Let the queue choose the size: -N to --max nodes.")
 @click.option(
     "--keep",
-    type=KeptSize(),
+    type=Parsed(read_keep),
     metavar="SIZE[@CLASS]",
     help="Keep the queue and a shared folder /data on volumes of this size each, such as 10Gi, even after the end.",
 )

@@ -58,30 +58,25 @@ def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
     """Print the status, once or repeatedly. Raises StatusError if the first look fails."""
     shown = False
     while True:
-        text, error = _look(kubernetes, name, output)
-        if error and not shown:
-            raise error
-        if watch:
+        try:
+            status = streams.pasteable(status_of(kubernetes, name))
+        except StatusError as error:
+            if not shown:
+                raise
             click.clear()
-        if error:
             streams.say(str(error))
         else:
+            text = json.dumps(status, indent=2) + "\n" if output == "json" else table(status, streams.width())
+            if watch:
+                click.clear()
             streams.write(text.encode())
-        if not watch:
-            if output != "json" and not error and streams.width():
-                streams.say(f"`minicluster dashboard {name}` shows it as a live page, `minicluster top {name}` here")
-            return
+            if not watch:
+                if output != "json" and streams.width():
+                    way = f"`minicluster dashboard {name}` shows it as a live page, `minicluster top {name}` here"
+                    streams.say(way)
+                return
         shown = True
         time.sleep(INTERVAL_SECONDS)
-
-
-def _look(kubernetes: Kubernetes, name: str, output: str) -> tuple[str, StatusError | None]:
-    """Return the text to print, or the error."""
-    try:
-        status = streams.pasteable(status_of(kubernetes, name))
-    except StatusError as error:
-        return "", error
-    return (json.dumps(status, indent=2) + "\n" if output == "json" else table(status, streams.width())), None
 
 
 #: The help, with the keys

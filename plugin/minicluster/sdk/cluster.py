@@ -178,8 +178,10 @@ class MiniCluster(Submitting):
     @translated()
     def delete(self, timeout: float = 600) -> None:
         """Uninstall the release, and return when its pods are gone. Raises ReleaseError."""
+        from minicluster.release import helm  # noqa: PLC0415 - who only submits jobs has no release
+
         self.close(0)
-        release.uninstall(self._kube, self.release, timeout)
+        helm.uninstall(self._kube, self.release, timeout, "--ignore-not-found")
 
     def close(self, timeout: float = 30) -> None:
         """Leave the MiniCluster as it is. Its jobs go on, but the futures of unfinished jobs raise ClosedError.

@@ -35,7 +35,7 @@ class LeadPort:
             raise ArgumentError(f"port={port!r}: give a number from 1 to 65535")
         self._kube, self._name, self._port = kube, name, port
         self._forward: Forward | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def connect(self) -> PodConnection:
         """Wait for the lead, and return a new connection. Raises SdkError."""
@@ -44,19 +44,16 @@ class LeadPort:
             if self._forward and self._forward.is_on and self._forward.pod == pod:
                 with suppress(AwayError):  # it has just ended
                     return self._forward.connect()
-            self._end()
+            self.close()
             self._forward = self._kube.forward(pod, self._port)
             return self._forward.connect()
 
     def close(self) -> None:
         """End all connections."""
         with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        if self._forward:
-            self._forward.close()
-            self._forward = None
+            if self._forward:
+                self._forward.close()
+                self._forward = None
 
 
 def run_on_lead(kube: KubePort, name: str, words: Sequence[str], seconds: float | None) -> Result:

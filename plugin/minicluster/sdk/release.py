@@ -86,13 +86,6 @@ def install(kube: KubePort, asked: "CreateReleaseOptions", seconds: float | None
     create(kube, with_storage(kube, asked), seconds, progress, progress)
 
 
-def uninstall(kube: KubePort, release: str, seconds: float) -> None:
-    """Remove the release, if it is there, and wait until its pods are gone. Raises ToolError."""
-    from minicluster.release import helm  # noqa: PLC0415
-
-    helm.uninstall(kube, release, seconds, "--ignore-not-found")
-
-
 def check_post_renderer() -> None:
     """Raise ReleaseError when Helm would not find this package; a notebook's PATH often lacks its environment."""
     if not shutil.which("minicluster"):

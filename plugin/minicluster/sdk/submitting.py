@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any, Unpack
 
 from minicluster.errors import MiniClusterError, ToolError
@@ -78,22 +79,19 @@ class LocalPage:
         from minicluster.picture.served import PageServer  # noqa: PLC0415
 
         self._server = PageServer(kube, where=f" -n {namespace}", **options)
-        self._ready, self._error = threading.Event(), None  # type: threading.Event, MiniClusterError | None
+        self._ready = Future[None]()
         self._thread = threading.Thread(target=self._run, args=(port,), name="minicluster-page", daemon=True)
         self._thread.start()
-        self._ready.wait()
-        if self._error:
-            raise self._error
+        self._ready.result()
         self.address = self._server.pages.address(name)
 
     def _run(self, port: int) -> None:
         import asyncio  # noqa: PLC0415 - few programs need it
 
         try:
-            asyncio.run(self._server.run(port, self._ready.set, takes_signals=False))
+            asyncio.run(self._server.run(port, lambda: self._ready.set_result(None), takes_signals=False))
         except MiniClusterError as error:
-            self._error = error
-            self._ready.set()
+            self._ready.set_exception(error)
 
     def stop(self) -> None:
         """Stop it."""
