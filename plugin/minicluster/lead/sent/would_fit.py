@@ -2,7 +2,7 @@
 
 ``refused`` says why Flux would not take it, else "". ``waits``, ``needs``, ``grows``, ``starts`` and ``now`` are as
 explain.py has them. Nothing is submitted.
-Given to `flux python -c` by would_fit.py of the client. Runs with the view's Python, 3.8 or later.
+Given to `flux python -c` by status/why.py of the client. Runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations

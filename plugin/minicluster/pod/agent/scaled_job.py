@@ -9,13 +9,13 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Container, Iterable, Mapping
 
-import drains
 import state
 from autoscale import Autoscaler, Decision, Policy, Snapshot, read_groups
 from kube import Kube, KubeError, is_elastic
 from log import Once, log
 from need import Group
 from placement import TOLD_SECONDS, Lacking, Placement, Quota, lacking, named
+from suspend import drain, undrain_ours
 
 #: Seconds after which Kueue suspends a Job with a pod that is not ready, by default
 KUEUE_SECONDS = 1800
@@ -153,16 +153,16 @@ class ScaledJob:
         assert decision.size or self.group, "the lead stays: without work the cluster is suspended"
         # a size that was set by hand may be larger than Flux's table of hosts
         leaving = self.ranks[decision.size : size]
-        drains.drain(handle, leaving)
+        drain(handle, leaving)
         busy = state.nodes(handle) if leaving else None
         if busy and any(rank in busy.used for rank in leaving):
-            drains.undrain_ours(handle, busy, gone)
+            undrain_ours(handle, busy, gone)
             self.say(f"size {size}: a job started on a node that was about to go", once)
             return
         try:
             self.job = self._change(decision.size)
         except KubeError:
-            drains.undrain_ours(handle, state.nodes(handle), gone)
+            undrain_ours(handle, state.nodes(handle), gone)
             raise
         self.autoscaler.stepped = now
         if decision.size <= self.kept < math.inf:

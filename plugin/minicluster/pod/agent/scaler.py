@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, TypeVar
 
-import drains
 import state
 import suspend
 from autoscale import Decision, Policy, Snapshot, parse_policy
@@ -25,6 +24,16 @@ SEEN = "minicluster/replicas"
 #: The replicas of a new Deployment whose manifest names none
 NEW_REPLICAS = 1
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RanksWithoutPods:
+    """Ranks in ranges: there may be 100,000, and no look walks through them."""
+
+    ranges: tuple[range, ...]
+
+    def __contains__(self, rank: object) -> bool:
+        return any(rank in each for each in self.ranges)
 
 
 @dataclass
@@ -136,15 +145,15 @@ class Scaler:
         self.once.fail("", failure)
         return answer
 
-    def _gone(self) -> drains.RanksWithoutPods:
+    def _gone(self) -> RanksWithoutPods:
         """Return the ranks that have no pod."""
-        return drains.RanksWithoutPods(tuple(job.gone() for job in self.jobs))
+        return RanksWithoutPods(tuple(job.gone() for job in self.jobs))
 
     def _decide(self, policy: Policy, nodes: state.Nodes, waiting: list[dict[str, Any]], now: float) -> list[Decision]:
         leaving = [rank for job in self.jobs for rank in job.leaving()]
-        drains.undrain_ours(self.handle, nodes, self._gone(), leaving)
+        suspend.undrain_ours(self.handle, nodes, self._gone(), leaving)
         for job in self.jobs:
-            drains.drain(self.handle, [rank for rank in job.finishing(nodes) if rank not in nodes.drained])
+            suspend.drain(self.handle, [rank for rank in job.finishing(nodes) if rank not in nodes.drained])
         # those that grow first come first; jobs may need hosts of bursts too
         order = sorted(self.jobs, key=lambda job: -job.priority)
         requests = self.pending.requests(waiting, now)

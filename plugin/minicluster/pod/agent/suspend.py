@@ -1,4 +1,4 @@
-"""Scale to zero: finds that a cluster is idle, suspends its Job, and resumes it.
+"""Nodes that are about to leave are drained; scale to zero: an idle cluster's Job is suspended, and resumed.
 
 A suspended Job has no pods. The queue is on a claim, so it is still there when somebody wakes the cluster.
 Runs with the Python of the Flux view, 3.8 or later.
@@ -8,16 +8,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Container, Mapping, NamedTuple
+from typing import Any, Collection, Container, Mapping, NamedTuple
 
-import drains
 from autoscale import Policy, Snapshot
 from kube import Kube, KubeError
-from state import nodes
+from offers import undrain
+from state import CHECK_REASON, MEMORY_REASON, Nodes, nodes, to_idset
 
+#: The reason of the agent's drains. After a restart, the agent or a new lead undrains these nodes
+SHRINK_REASON = "minicluster: scaling down"
 #: Annotation of the Job that says who suspended it, and its first words if the agent did
 SUSPENDED = "minicluster/suspended"
 IDLE = "idle for "
+
+
+def drain(handle: Any, ranks: Collection[int]) -> None:
+    """Let no more jobs start on ranks, with SHRINK_REASON. A drained rank keeps its own reason. Raises OSError."""
+    if ranks:
+        targets = {"targets": to_idset(ranks), "reason": SHRINK_REASON, "mode": "update"}
+        handle.rpc("resource.drain", targets, nodeid=0).get()
+
+
+def undrain_ours(handle: Any, nodes: Nodes, gone: Container[int], leaving: Container[int] = ()) -> None:
+    """Undrain the ranks that were drained with SHRINK_REASON, but for those that have no pod now or are ``leaving``.
+
+    Of those whose check failed, or whose memory was short, the ones without a pod: the next pod decides.
+    Raises OSError.
+    """
+    stays = [rank for rank, reason in nodes.drained.items() if reason == SHRINK_REASON and rank not in gone]
+    ours = [rank for rank in stays if rank not in leaving]
+    unfit = (CHECK_REASON, MEMORY_REASON)
+    out = [rank for rank, reason in nodes.drained.items() if reason.startswith(unfit) and rank in gone]
+    undrain(handle, ours + out)
 
 
 class Use(NamedTuple):
@@ -75,13 +97,13 @@ def suspend(
     the queue. Raises KubeError, OSError; jobs then start as before.
     """
     after = None
-    drains.drain(handle, [rank for rank in nodes(handle).all if rank not in gone])
+    drain(handle, [rank for rank in nodes(handle).all if rank not in gone])
     try:
         if not use(handle).active:
             after = kube.suspend(job, policy.min, {SUSPENDED: f"{IDLE}{policy.suspend:g} s"})
     finally:
         if after is None:
-            drains.undrain_ours(handle, nodes(handle), gone)
+            undrain_ours(handle, nodes(handle), gone)
     return after
 
 
