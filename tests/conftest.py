@@ -17,7 +17,7 @@ from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 from support import ROOT, Helm, tool
 
-pytest_plugins = ["costs", "turns"]
+pytest_plugins = ["costs", "one_cluster", "turns"]
 
 # the programs of the pods import each other by their file names
 sys.path[:0] = sorted({str(file.parent) for file in programs().values()})
@@ -41,10 +41,6 @@ os.environ.setdefault("GOGC", "400")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-#: How far the workers without a cluster step back (nice(2)): those with one wait the most, and end last
-STEPS_BACK = 5
-PRIORITY = pytest.StashKey[int]()
-
 # what a contributor has set for commands is not for tests
 os.environ["XDG_CONFIG_HOME"] = str(ROOT / "build" / "config")
 
@@ -58,13 +54,6 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let a worker whose first test needs no cluster step back, once."""
-    if "PYTEST_XDIST_WORKER" in os.environ and PRIORITY not in item.session.stash:
-        item.session.stash[PRIORITY] = os.nice(0 if item.path.parent.name == "cluster" else STEPS_BACK)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,6 +20,8 @@ CPU_SECONDS = "CPU seconds"
 TICK = os.sysconf("SC_CLK_TCK")
 SINCE = pytest.StashKey[float]()
 COLLECTED = pytest.StashKey[float]()
+#: Of pytest's main process: what its programs used, by name
+OF_MAIN = pytest.StashKey[Counter[str]]()
 ENDING = pytest.StashKey[dict[int, "Running"] | None]()
 
 
@@ -58,6 +60,7 @@ def _processes() -> Iterator[tuple[int, Running]]:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     session.stash[SINCE] = used()
+    session.config.stash[OF_MAIN] = Counter()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -92,7 +95,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the figures, unless there are few tests."""
-    tiers, files, tests = Counter[str](), Counter[str](), Counter[str]()
+    beside = {f"{BESIDE}{name}": seconds for name, seconds in terminalreporter.config.stash[OF_MAIN].items()}
+    tiers, files, tests = Counter[str](beside), Counter[str](), Counter[str]()
     for report in chain.from_iterable(terminalreporter.stats.values()):
         for tier, seconds in dict(getattr(report, "user_properties", ())).get(CPU_SECONDS, {}).items():
             tiers[tier] += seconds

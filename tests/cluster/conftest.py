@@ -1,58 +1,36 @@
 """Fixtures: a real API server with controllers, a scheduler and kwok's simulated nodes; releases in it."""
 
 import dataclasses
-import heapq
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import one_cluster
 import pytest
 from failures import NAME as DEMO
 from quick import QuickCluster, QuickHelm
-from simulated import new_namespace, started
+from simulated import need_programs, new_namespace, started
 from support import BIN, CHART, Helm
 
 from tools import kueue_beside, tenant
 from tools.releases import Release
 from tools.tenant import Tenant
 
-#: Seconds of a test, and of the modules and groups that are far from it
-TEST_SECONDS = 4
-UNIT_SECONDS = {
-    "kueue": 300,
-    "test_failures.py": 110,
-    "test_api.py": 40,
-    "test_schedules.py": 50,
-    "test_chart_testing.py": 50,
-}
 
-
-def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Give each module of these tests, or those that are together, to one worker, and leave half of the workers free.
-
-    These mostly wait for controllers, so tests that compute run beside them all the time. And each cluster costs, to
-    start and while it waits, as much as ten tests.
-    """
-    workers: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
-    units: dict[str, list[pytest.Item]] = defaultdict(list)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Give the tests of a module to one worker: they share what the module makes, and the API server's answers."""
     for item in items:
-        if item.path.parent == Path(__file__).parent:
-            group = item.get_closest_marker("together")
-            units[group.args[0] if group else item.path.name].append(item)
-    seconds = {unit: UNIT_SECONDS.get(unit, TEST_SECONDS * len(tests)) for unit, tests in units.items()}
-    loads = [(0, f"cluster {number}") for number in range(max(1, workers // 2))]
-    for unit in sorted(units, key=lambda unit: seconds[unit], reverse=True):
-        load, name = heapq.heappop(loads)
-        for test in units[unit]:
-            # xdist joins the names of several groups
-            test.add_marker(pytest.mark.xdist_group(name))
-        heapq.heappush(loads, (load + seconds[unit], name))
+        if item.path.parent == Path(__file__).parent and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickCluster]:
-    """Start a cluster for each worker of pytest."""
+    """The cluster of all workers; without workers, one of this process."""
+    if "PYTEST_XDIST_WORKER" in os.environ and one_cluster.is_shared():
+        need_programs()
+        yield QuickCluster(BIN, one_cluster.joined(tmp_path_factory.getbasetemp().parent))
+        return
     with started(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 

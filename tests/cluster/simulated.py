@@ -1,6 +1,7 @@
 """The clusters of tools/embedded.py, and namespaces and pods on their simulated nodes."""
 
 import itertools
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,15 +15,22 @@ from tools.releases import Release
 from tools.tenant import Tenant
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
+#: All workers use one cluster
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "").replace("gw", "w")
 _numbers = itertools.count()
+
+
+def need_programs() -> None:
+    """Skip the test where a program is missing."""
+    missing = [name for name in PROGRAMS if not (BIN / name).exists()]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} missing: run `make tools`")
 
 
 @contextmanager
 def started(folder: Path, gates: str = "") -> Iterator[QuickCluster]:
     """Run a cluster until the end of the block; skip the test where a program is missing."""
-    missing = [name for name in PROGRAMS if not (BIN / name).exists()]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} missing: run `make tools`")
+    need_programs()
     with QuickCluster(BIN, folder / "work", gates=gates) as cluster:
         tenant.govern(cluster)
         yield cluster
@@ -30,7 +38,7 @@ def started(folder: Path, gates: str = "") -> Iterator[QuickCluster]:
 
 def new_namespace(cluster: QuickCluster, world: Tenant = tenant.SHARED, **labels: str) -> str:
     """Make a namespace in which pods can start, in a user's world, and return its name."""
-    name = f"test-{next(_numbers)}"
+    name = f"test-{WORKER}-{next(_numbers)}" if WORKER else f"test-{next(_numbers)}"
     metadata = {"name": name, "labels": world.namespace_labels | labels}
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     if not cluster.nodes:  # and so no controllers

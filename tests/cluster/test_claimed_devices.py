@@ -10,7 +10,6 @@ from support import Helm
 
 from tools.releases import Release
 
-pytestmark = pytest.mark.together("claims")
 DRIVER = "gpu.example.com"
 API = "resource.k8s.io/v1"
 KINDS = "resourceclaims.resource.k8s.io,resourceclaimtemplates.resource.k8s.io"

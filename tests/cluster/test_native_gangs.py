@@ -16,7 +16,6 @@ from tools.releases import Release
 
 pytestmark = [
     pytest.mark.without("limits", "quota", why="its pods ask for what decides, or for nothing"),
-    pytest.mark.together("gangs"),
     pytest.mark.any_helm,
 ]
 GATES = "GenericWorkload=true,GangScheduling=true,WorkloadWithJob=true"
