@@ -17,6 +17,7 @@ from tools.releases import Release
 from tools.tenant import Tenant
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Give the tests of a module to one worker: they share what the module makes, and the API server's answers."""
     for item in items:

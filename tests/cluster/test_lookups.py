@@ -2,11 +2,15 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from quick import QuickCluster
+from simulated import need_programs
+from support import BIN
 
+from tools import tenant
 from tools.releases import Release
 
 REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\d+)$", re.MULTILINE)
@@ -16,6 +20,15 @@ FULL: dict[str, Any] = {
     "services": [{"name": "web", "image": "a"}],
     "flux": {"bursting": {"expose": {"type": "NodePort"}}},
 }
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickCluster]:
+    """An API server that nobody else asks."""
+    need_programs()
+    with QuickCluster(BIN, tmp_path_factory.mktemp("api") / "work", nodes=0) as cluster:
+        tenant.govern(cluster)
+        yield cluster
 
 
 def reads(cluster: QuickCluster) -> Counter[str]:

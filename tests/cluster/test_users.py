@@ -70,6 +70,7 @@ def test_the_use_role_of_the_documentation_can_not_change_anything(user: Helm, r
         "get secrets",
         "list secrets",
     )
+    release.cluster.wait("the API server's look at the Role", lambda: may(release, "get", "jobs/mc"))
     answers = {each: may(release, *each.split(maxsplit=1)) for each in (*allowed, *refused)}
     assert {each for each, answer in answers.items() if answer} == set(allowed)
     release.helm = user
