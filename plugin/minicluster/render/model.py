@@ -83,6 +83,11 @@ class MiniClusterModel(HandoverFields):
         containers: list[Mapping[str, Any]] = self.spec["containers"]
         return containers[may_run_flux(containers)[0]]
 
+    @property
+    def runner_name(self) -> str:
+        """The name of that container."""
+        return str(self.runner.get("name") or self.name)
+
     @cached_property
     def sidecars(self) -> list[Mapping[str, Any]]:
         """The other containers of the brokers' pods."""

@@ -28,20 +28,15 @@ def added(cluster: MiniClusterModel) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield from ((str(container.get("name")), mount) for mount in mounts_given)
 
 
-def runner_name(cluster: MiniClusterModel) -> str:
-    """Return the name of the container that runs Flux."""
-    return str(cluster.runner.get("name") or cluster.name)
-
-
 def has_own_shared_memory(cluster: MiniClusterModel) -> bool:
     """Return whether nothing but the runner has its /dev/shm: no other container, pod or machine."""
-    pod, runner = cluster.spec["pod"], runner_name(cluster)
+    pod = cluster.spec["pod"]
     there = {name: each for name, each in cluster.runner.get("volumes", {}).items() if path_of(each) == SHARED_MEMORY}
     own = all(each.get("emptyDir") for each in there.values()) if there else pod["sharedMemory"] != "none"
     names = {*there, OWN_VOLUME}
     others = {name for each in cluster.sidecars for name in each.get("volumes", {})}
     for container, mount in added(cluster):
-        if container != runner:
+        if container != cluster.runner_name:
             others.add(mount.get("name", ""))
         elif posixpath.normpath(mount["mountPath"]) == SHARED_MEMORY:
             own = False

@@ -171,7 +171,7 @@ def agent(cluster: MiniClusterModel) -> dict[str, Any]:
         "policy_keys": list(POLICY),
         "budget": {"always_lead": _needs_lead(cluster)} if cluster.spec["pod"]["disruptionBudget"] else None,
         "port": metrics["port"] if metrics["enabled"] else None,
-        "container": cluster.runner.get("name") or cluster.name,
+        "container": cluster.runner_name,
         "cpu_request": float(resources.requested_cpus(cluster.runner)),
     }
 

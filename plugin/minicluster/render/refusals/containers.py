@@ -99,7 +99,7 @@ def _command_and_script(place: str, container: Mapping[str, Any]) -> Iterator[st
 
 def names(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield names that two containers of a pod have, or that make a Service's name wrong."""
-    runner, view = cluster.runner.get("name") or cluster.name, cluster.flux["container"]["name"]
+    runner, view = cluster.runner_name, cluster.flux["container"]["name"]
     sidecars = [str(c.get("name")) for c in cluster.sidecars]
     for group in ([runner, *sidecars], [str(c.get("name")) for c in cluster.spec["services"]]):
         for name in sorted({name for name in group if group.count(name) > 1}):

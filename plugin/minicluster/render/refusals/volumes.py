@@ -145,6 +145,5 @@ def _runner_mounts(cluster: MiniClusterModel) -> dict[str, bool]:
         by_path[mounts.path_of(volume)] = writable
     if cluster.state_claim:
         by_path[f"{cluster.mount}/state"] = True
-    runner = mounts.runner_name(cluster)
-    its = (mount for container, mount in mounts.added(cluster) if container == runner)
+    its = (mount for container, mount in mounts.added(cluster) if container == cluster.runner_name)
     return by_path | {posixpath.normpath(mount["mountPath"]): not mount.get("readOnly") for mount in its}
