@@ -72,14 +72,18 @@ class Process:
         """Start it; ``ended`` is called when the work returns or fails by OSError."""
         self.loop, self.is_over = loop, False
         self.error: BaseException | None = None
-        self.has_failed = False
+        self.has_failed = self._is_interrupted = False
         self._work, self._ended, self._is_killed, self._naps = work, ended, False, 0
-        self._turn, self._rest = threading.Semaphore(0), threading.Semaphore(0)
+        self._turn, self._rest = threading.Lock(), threading.Lock()
+        self._turn.acquire()
+        self._rest.acquire()
         threading.Thread(target=self._run, daemon=True).start()
         loop.at(0.0, self._step)
 
     def sleep(self, seconds: float) -> None:
-        """Give the turn back for some seconds, or until it is woken."""
+        """Give the turn back for some seconds, or until it is woken. Raises KeyboardInterrupt for Ctrl-C."""
+        if self._is_killed:
+            raise Killed
         self._naps += 1
         nap = self._naps
         self.loop.at(seconds, lambda: self._step() if nap == self._naps else None)
@@ -87,6 +91,9 @@ class Process:
         self._turn.acquire()
         if self._is_killed:
             raise Killed
+        if self._is_interrupted:
+            self._is_interrupted = False
+            raise KeyboardInterrupt
 
     def wake(self, seconds: float) -> None:
         """End its sleep after some seconds."""
@@ -99,6 +106,13 @@ class Process:
         if not self.is_over and self.loop.running is not self:
             self._naps += 1
             self._is_killed = True
+            self._step()
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C where it waits."""
+        if not self.is_over:
+            self._naps += 1
+            self._is_interrupted = True
             self._step()
 
     def _step(self) -> None:
@@ -186,7 +200,7 @@ class Condition:
         return self.wait_for(self.is_set, seconds)
 
 
-def threading_module(loop: Loop, start: Callable[[Callable[[], Any]], None]) -> SimpleNamespace:
+def threading_module(loop: Loop, start: Callable[[Callable[[], Any]], Any]) -> SimpleNamespace:
     """Return what stands for Python's `threading`; ``start`` starts the work of a thread."""
 
     def thread(target: Callable[..., Any], args: Sequence[Any] = (), **_: Any) -> SimpleNamespace:
@@ -196,7 +210,8 @@ def threading_module(loop: Loop, start: Callable[[Callable[[], Any]], None]) -> 
         Lock=lambda: Lock(loop),
         Thread=thread,
         Condition=lambda: Condition(loop),
-        Event=lambda: Condition(loop),
+        # a type, which annotations name
+        Event=type("Event", (Condition,), {"__init__": lambda self: Condition.__init__(self, loop)}),
         current_thread=lambda: None,
         ExceptHookArgs=object,
         _register_atexit=lambda _: None,

@@ -6,6 +6,7 @@ from functools import partial
 from random import Random
 
 from tools.simulator.clock import EPOCH_SECONDS
+from tools.simulator.indexed_job import NO_IMAGE
 from tools.simulator.jobs import Job, Load
 from tools.simulator.setting import GROUP, Setting
 from tools.simulator.world import World
@@ -18,6 +19,9 @@ FAST_SECONDS, SLOW_SECONDS = 8.0, 90.0
 WORK_SECONDS, WARNINGS = (0.5, 5.0, 30.0, 120.0), ("", "", "USR1", "USR1@10s")
 #: The last digits of the seeds with Kueue
 KUEUE_DIGITS = (8,)
+#: What is left of the seeds by 20 of those that are replaced, and of those with bursts
+REPLACED_SEEDS, BURST_SEEDS = 3, 9
+GRACES, BURSTS = (None, 0.0, 5.0, 30.0), (("near", 2), ("far", 3))
 #: How often the quota of Kueue changes, of all that happens
 QUOTA_PART = 0.1
 #: `flux.preemption` of some MiniClusters: when jobs are stopped for another one, in seconds
@@ -44,10 +48,15 @@ def episode(seed: int, changes: Mapping[str, tuple[str, str]] | None = None) -> 
     setting = setting_of(random)
     if seed % 10 in KUEUE_DIGITS:
         setting = replace(setting, suspend=0.0, quota=random.randint(setting.least, setting.all))
+    setting = replace(setting, is_replaced=seed % 20 == REPLACED_SEEDS)
+    if seed % 20 == BURST_SEEDS:
+        setting = replace(setting, most=4, suspend=0.0, group=0, bursts=BURSTS)
     world = World(seed, setting, changes or {})
     try:
         world.run(60.0)
         happens = random.choice([happen, happen, happen_at_ends, happen_to_client])
+        happens = happen_to_bursts if setting.bursts else happens
+        happens = happen_to_replaced if setting.is_replaced else happens
         is_fast, end = True, world.loop.now + EPISODE_SECONDS
         while world.loop.now < end:
             is_fast ^= random.random() < 0.1
@@ -124,6 +133,51 @@ def happen_to_client(world: World, random: Random) -> None:
         (6, lambda: world.kubernetes.kill(random.choice([0, 0, 1]))),
         (2, lambda: world.evict(0)),
         (2, lambda: setattr(world.kubernetes, "down_until", world.loop.now + random.uniform(1.0, 60.0))),
+    ]
+    choose(kinds, random)
+
+
+def happen_to_replaced(world: World, random: Random) -> None:
+    """Let one thing happen to a MiniCluster that somebody replaces."""
+    most, replacing = world.setting.most, world.replacing
+    assert replacing
+    nodes = random.choice([1, 1, 2, most])
+    kinds: list[tuple[int, Callable[[], object]]] = [
+        (40, lambda: submit(world, random, nodes)),
+        (10, lambda: world.client.submit({})),
+        (3, lambda: world.client.cut(random)),
+        (8, lambda: replacing.begin(random.choice(["v1", "v2", "v3", NO_IMAGE]), random.choice(GRACES))),
+        (4, lambda: replacing.begin(replacing.asked, random.choice(GRACES))),
+        (5, lambda: replacing.kill(random)),
+        (3, lambda: replacing.interrupt(random)),
+        (3, lambda: world.kubernetes.kill(random.choice([0, 0, 1, 2]))),
+        (2, lambda: world.evict(random.choice([0, 1, 2]))),
+        (2, lambda: world.request(random.choice([0, 1, most]))),
+        (1, lambda: world.kubernetes.lose(random.choice([0, 1, 2]))),
+        (1, lambda: setattr(world.kubernetes, "down_until", world.loop.now + random.uniform(1.0, 60.0))),
+        (1, lambda: setattr(world.kubernetes, "lost_answer_part", random.choice([0.0, 0.0, 0.2]))),
+    ]
+    choose(kinds, random)
+
+
+def happen_to_bursts(world: World, random: Random) -> None:
+    """Let one thing happen to a MiniCluster whose bursts follow the queue."""
+    most, following, kubernetes = world.setting.most, world.following, world.kubernetes
+    assert following
+    hosts = sum(size for _, size in BURSTS)
+    nodes, index = random.choice([1, 1, 2, most, most + 1, most + 2, most + hosts]), random.randrange(most + hosts)
+    kinds: list[tuple[int, Callable[[], object]]] = [
+        (40, lambda: submit(world, random, nodes)),
+        (6, lambda: following.kill(random)),
+        (3, lambda: following.stop(random)),
+        (6, lambda: kubernetes.kill(random.choice([0, index, index]))),
+        (4, lambda: world.evict(index)),
+        (4, lambda: world.delete(index)),
+        (2, lambda: kubernetes.lose(index)),
+        (2, lambda: world.request(random.choice([0, 0, 1, most]))),
+        (2, world.lead.start_undrainer),
+        (2, lambda: setattr(kubernetes, "down_until", world.loop.now + random.uniform(1.0, 60.0))),
+        (2, lambda: setattr(kubernetes, "lost_answer_part", random.choice([0.0, 0.0, 0.2]))),
     ]
     choose(kinds, random)
 

@@ -190,6 +190,41 @@ FAULTS = (
         '{"suspend": False, "parallelism": 0}',
         seed=78,
     ),
+    Fault(
+        "a replacement that was interrupted did not go on",
+        "replace",
+        "    is_half = not is_up and before != max(history).number",
+        "    is_half = False",
+        seed=63,
+    ),
+    Fault(
+        "a replacement that was interrupted came back to values with which no pod starts",
+        "revisions",
+        "before = None if is_up else revision.before",
+        "before = None",
+        seed=63,
+    ),
+    Fault(
+        "bursts followed no lead after the first one that was lost",
+        "demand",
+        "                self._say_once(str(error))\n",
+        "                self.stop(error)\n",
+        seed=9,
+    ),
+    Fault(
+        "a burst stayed that no job needed",
+        "follower",
+        "        elif decision.size < self._size:\n            self._shrink(decision.size)\n",
+        "",
+        seed=9,
+    ),
+    Fault(
+        "a client was told that its job had failed, which the lead put back later",
+        "lost_jobs",
+        "now > self.begin + LOOK_BACK_SECONDS or has_looked(self.handle)",
+        "True",
+        seed=341,
+    ),
 )
 
 

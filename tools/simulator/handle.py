@@ -57,7 +57,8 @@ class Handle:
     def attr_get(self, name: str) -> str:
         """Return an attribute of the broker."""
         start = EPOCH_SECONDS + self.check().starttime
-        return {"rank": str(self.rank), "broker.pid": str(1000 + self.rank), "broker.starttime": f"{start:.2f}"}[name]
+        own = {"rank": str(self.rank), "broker.pid": str(1000 + self.rank), "broker.starttime": f"{start:.2f}"}
+        return {**own, "version": "0.88.0"}[name]
 
     def rpc(self, topic: str, payload: Any = None, *_: int, **__: int) -> SimpleNamespace:
         """Ask a service."""
@@ -135,7 +136,13 @@ class Handle:
     def job_manager_queue_start(self, its: Instance, payload: Any) -> None:
         """Stop the queue until the next lead."""
         assert payload["nocheckpoint"], "the next lead would find the queue stopped"
-        its.is_stopped = not payload["start"]
+        its.is_stopped, its.stop_reason = not payload["start"], payload.get("reason", "")
+        if payload["start"]:
+            its.schedule()
+
+    def job_manager_queue_list(self, _its: Instance, _: Any) -> dict[str, list[str]]:
+        """Answer that no queue has a name."""
+        return {"queues": []}
 
     def job_manager_memo(self, its: Instance, payload: Any) -> None:
         """Take a memo of a job; nobody reads it here."""
@@ -193,7 +200,7 @@ class Handle:
 
     def job_manager_queue_status(self, its: Instance, _: Any) -> dict[str, Any]:
         """Answer with the status of the queue."""
-        return {"start": not its.is_stopped}
+        return {"start": not its.is_stopped, **({"stop_reason": its.stop_reason} if its.is_stopped else {})}
 
     def job_manager_urgency(self, its: Instance, payload: Any) -> None:
         """Change the urgency of a job."""

@@ -4,27 +4,53 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+#: An image that no registry has
+NO_IMAGE = "none"
+
 
 class IndexedJob:
-    """A Job, and its disruption budget."""
+    """A Job, which somebody may remove and make again, and its disruption budget."""
 
-    def __init__(self, ranks: range, size: int) -> None:
-        self.ranks = ranks  #: those of its pods
-        self.manifest: dict[str, Any] = {
-            "metadata": {"uid": "u", "resourceVersion": "1", "annotations": {}, "labels": {}, "managedFields": []},
+    def __init__(self, ranks: range, size: int | None) -> None:
+        """Take the ranks of its pods; without a size it is yet to be made."""
+        self.ranks = ranks
+        self.record: Mapping[str, str] = {}  #: its immutable values
+        self.times = 0  #: how often it was made
+        self.manifest: dict[str, Any] = {}
+        self.budget: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "spec": {}}
+        self.make(size or 0, {})
+        self.is_there = size is not None
+
+    def make(self, size: int, record: Mapping[str, str]) -> None:
+        """Make it."""
+        self.record, self.is_there = record, True
+        self.times += 1
+        metadata = {"uid": f"u{self.times}", "resourceVersion": "1", "annotations": {}, "labels": {}}
+        self.manifest = {
+            "metadata": {**metadata, "managedFields": []},
             "spec": {
-                "completions": size or len(ranks) + 1,
+                "completions": size or len(self.ranks) + 1,
                 "parallelism": size,
                 "suspend": False,
                 "template": {"metadata": {}, "spec": {}},
             },
         }
-        self.budget: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "spec": {}}
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether somebody has deleted it, and its pods are not gone yet."""
+        return "deletionTimestamp" in self.manifest["metadata"]
+
+    @property
+    def can_start(self) -> bool:
+        """Whether its image exists."""
+        return self.record.get("image") != NO_IMAGE
 
     @property
     def size(self) -> int:
         """The pods that it is to have."""
-        return 0 if self.manifest["spec"]["suspend"] else int(self.manifest["spec"]["parallelism"])
+        is_none = not self.is_there or self.is_leaving or self.manifest["spec"]["suspend"]
+        return 0 if is_none else int(self.manifest["spec"]["parallelism"])
 
     def has(self, rank: int) -> bool:
         """Tell whether it is to have the pod of a rank."""

@@ -13,6 +13,8 @@ from tools.simulator.queue import TERM_SECONDS, JobQueue
 #: How long Flux looks at a job before it takes it, and when that takes long; and how long it takes it
 VALIDATE_SECONDS, VALIDATE_LATE_SECONDS, VALIDATE_LATE_PART = (0.001, 0.05), (0.05, 3.0), 0.05
 INGEST_SECONDS = (0.01, 0.05)
+#: How the reason begins for which settle.py cancels jobs
+REPLACE_NOTE = "minicluster: the MiniCluster is replaced"
 #: How a job ends that ran when its lead was killed
 FORMER_LEAD_NOTE = "failed to create guest ns"
 
@@ -96,6 +98,9 @@ class Instance(JobQueue):
             self.note(job, "exception", type="cancel", note=note, severity=0)
             self.end(job, "canceled")
         elif job.state == "run":
+            if note.startswith(REPLACE_NOTE):
+                # the exception counts, whatever its work comes to after SIGTERM (dependency-after.c)
+                job.runs += 1
             run = job.runs
             if "flux.preemption" in note:
                 self.fates.stop(job, self.loop.now + EPOCH_SECONDS - job.fields["t_run"])

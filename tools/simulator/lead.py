@@ -37,6 +37,8 @@ class LeadPrograms:
         self.running: dict[str, list[Process]] = {}  #: the threads of each program
         self.listeners: dict[str, list[Listener]] = {}  #: what wakes them
         self.records: dict[int, dict[str, Any]] = {}  #: of the history, on a claim
+        self.channels: dict[object, Any] = {}  #: the connections to it, by who has them
+        self.flux.lead_ended = self._end_channels
         self.programs = self.load("agent")
 
     def load(self, name: str) -> Programs:
@@ -60,9 +62,13 @@ class LeadPrograms:
         programs.kube.Kube.call = call
         return programs
 
-    def programs_with(self, stand_ins: Mapping[str, Any]) -> Programs:
-        """Return the programs of a process, with what stands for other modules there."""
-        programs = Programs({**stand_ins, "time": self.loop.time_module()}, self.say, self.texts)
+    def _end_channels(self) -> None:
+        for channel in [*self.channels.values()]:
+            channel.end()
+
+    def programs_with(self, stand_ins: Mapping[str, Any], say: Callable[..., None] | None = None) -> Programs:
+        """Return the programs of a process, with what stands for other modules there, and for `print`."""
+        programs = Programs({**stand_ins, "time": self.loop.time_module()}, say or self.say, self.texts)
         programs.history.History = lambda _: Records(self.records)
         programs.history.folder = Folder
         return programs

@@ -36,7 +36,8 @@ class JobQueue:
         self.active: dict[int, Job] = {}  #: those that have not ended
         self.newest = 0
         self.kvs: dict[str, Any] = {}
-        self.generation, self.starttime, self.is_stopped = 0, 0.0, False
+        self.generation, self.starttime = 0, 0.0
+        self.is_stopped, self.stop_reason = False, ""
         self.ended = 0.0  #: when the last lead ended
         self.service: Service | None = None  #: that of requeue.py
         self.changed: Callable[[str], None] = lambda _: None  #: is told of `jobs`, `nodes`, `size`, `exceptions`

@@ -90,10 +90,6 @@ class Reactor(Handle):
             raise FileNotFoundError(errno.ENOENT, "No such job")
         return {"job": dict(job.listed)}
 
-    def attr_get(self, name: str) -> str:
-        """Return an attribute of the broker."""
-        return "0.88.0" if name == "version" else super().attr_get(name)
-
     def fd_watcher_create(self, number: int, callback: Callable[..., None], _: int) -> Watcher:
         """Watch standard input."""
         if number == 0:

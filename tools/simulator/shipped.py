@@ -13,18 +13,29 @@ import minicluster
 from minicluster.lead.program import SENT
 from minicluster.pod import programs
 
-#: The modules of a client of the SDK that run in virtual time
-CLIENT = {
-    f"minicluster.{name}": Path(minicluster.__path__[0], *name.split(".")).with_suffix(".py")
-    for name in ("sdk.session", "sdk.requests", "kube.outage")
-}
+#: The rooms of the package that run in virtual time
+ROOMS = ("burst", "kube", "lead", "lifecycle", "release", "status", "waiting")
+#: The other modules of a client of the SDK that do
+SDK = ("sdk.session", "sdk.requests")
+
+
+def _of_package() -> Mapping[str, Path]:
+    """Return the modules of the commands and of the SDK that run in virtual time, by their names."""
+    [package] = map(Path, minicluster.__path__)
+    files = [file for room in ROOMS for file in sorted((package / room).glob("*.py")) if file.name != "__init__.py"]
+    files += [Path(package, *name.split(".")).with_suffix(".py") for name in SDK]
+    return {f"minicluster.{file.parent.name}.{file.stem}": file for file in files}
 
 
 @cache
 def _sources() -> Mapping[str, Path]:
     """Return the programs of the pods, those that clients send there, and the clients' modules, by their names."""
     sent = {path.stem: path for path in SENT.glob("*.py")}
-    return {**sent, **{Path(name).stem: path for name, path in programs().items() if name.endswith(".py")}, **CLIENT}
+    return {
+        **sent,
+        **{Path(name).stem: path for name, path in programs().items() if name.endswith(".py")},
+        **_of_package(),
+    }
 
 
 @cache
@@ -68,17 +79,24 @@ class Programs:
             raise AttributeError(name)
         if name not in self._loaded:
             module = ModuleType(f"simulated.{name}")
-            module.__dict__["__builtins__"] = self._builtins
+            module.__dict__.update(__builtins__=self._builtins, __file__=str(_sources()[name]))
             # dataclasses look their module up
             self._loaded[name] = sys.modules[module.__name__] = module
             exec(_compiled(_sources()[name], self._changes.get(name.rpartition(".")[2])), module.__dict__)  # noqa: S102 - files of ours
         return self._loaded[name]
 
     def _import(self, name: str, *how: Any) -> Any:
-        names = how[2] if len(how) > 2 else ()
+        names = how[2] if len(how) > 2 and how[2] else ()
         if name in self._stand_ins:
             return self._stand_ins[name if names else name.partition(".")[0]]
-        return getattr(self, name) if name in _sources() else builtins.__import__(name, *how)
+        if name in _sources():
+            return getattr(self, name)
+        modules = {each: full for each in names if (full := f"{name}.{each}") in {**_sources(), **self._stand_ins}}
+        if not modules:
+            return builtins.__import__(name, *how)
+        package = SimpleNamespace(**vars(builtins.__import__(name, *how)))
+        vars(package).update({each: self._import(full, None, None, [each]) for each, full in modules.items()})
+        return package
 
 
 class Folder:

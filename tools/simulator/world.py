@@ -12,13 +12,16 @@ from random import Random
 
 from tools.simulator.client import Client
 from tools.simulator.clock import EPOCH_SECONDS, Loop
+from tools.simulator.following import Following
 from tools.simulator.handle import Handle
 from tools.simulator.indexed_job import IndexedJob
 from tools.simulator.instance import Instance
 from tools.simulator.jobs import Load, wanted
-from tools.simulator.kubernetes import KILL_SECONDS, LEAVE_SECONDS, Kubernetes
+from tools.simulator.kubelets import KILL_SECONDS, LEAVE_SECONDS
+from tools.simulator.kubernetes import Kubernetes
 from tools.simulator.kueue import Kueue
 from tools.simulator.lead import LeadPrograms
+from tools.simulator.replacing import Replacing
 from tools.simulator.setting import GROUP, Setting
 from tools.simulator.shipped import Folder
 
@@ -50,8 +53,7 @@ class World:
         """Begin with the least size."""
         self.loop, self.random = Loop(), Random(self.seed)  # noqa: S311 - no secret
         self.flux = Instance(self.loop, self.random, self.setting.groups, self.setting.cores)
-        sizes = {name: 0 if name else self.setting.least for name in self.setting.groups}
-        self.kubernetes = Kubernetes(self.loop, self.random, self.flux, sizes)
+        self.kubernetes = Kubernetes(self.loop, self.random, self.flux, self.setting.jobs())
         if self.setting.quota:
             self.kubernetes.kueue = Kueue(self.kubernetes, self.setting.quota)
         self.said: list[str] = []
@@ -62,6 +64,8 @@ class World:
         self.flux.fates.least_run = float(preemption[1]) if preemption else 0.0
         self.lead = LeadPrograms(self.kubernetes, settings, preemption, self.texts, self._say)
         self.programs = self.lead.programs
+        self.replacing = Replacing(self.kubernetes, self.lead, self.setting.least) if self.setting.is_replaced else None
+        self.following = Following(self.kubernetes, self.lead, self.setting) if self.setting.bursts else None
         self.client = Client(self.kubernetes, self.lead, self.wake)
         self.kubernetes.leave, self.kubernetes.lead_started = self._leave, self.lead.begin
         self.kubernetes.shrinks, self.flux.changed = self._check_shrink, self.lead.wake
@@ -87,7 +91,7 @@ class World:
         if busy and self.flux.is_alive:
             raise BrokenError(f"the size becomes {size}, and jobs run on {busy}")
         kueue, now = self.kubernetes.kueue, EPOCH_SECONDS + self.loop.now
-        if kueue and self.loop.now - kueue.refused < QUOTA_SECONDS:
+        if (kueue and self.loop.now - kueue.refused < QUOTA_SECONDS) or self.setting.bursts:
             return
         left = {rank for job in self.kubernetes.jobs.values() for rank in job.ranks[: job.size] if rank not in going}
         by_hand = {rank for rank, (reason, _) in self.flux.drained.items() if reason == BY_HAND}
@@ -118,7 +122,7 @@ class World:
     def wake(self) -> None:
         """Wake a cluster that sleeps, as each command does."""
         job = self.kubernetes.job
-        if self.programs.suspend.is_asleep(job):
+        if self.kubernetes.own.is_there and self.programs.suspend.is_asleep(job):
             job["spec"]["suspend"] = False
             job["metadata"]["annotations"].pop(self.programs.suspend.SUSPENDED)
             self.kubernetes.write(job)
@@ -180,11 +184,18 @@ class World:
             kubernetes.kueue.change(self.setting.all)
         for rank in [rank for rank, (reason, _) in self.flux.drained.items() if reason == BY_HAND]:
             self.drain(rank)
+        if self.replacing and (problem := self.replacing.settle(self.run)):
+            raise BrokenError(problem)
         self.run(SETTLE_SECONDS / 2)
         self._wake_for_last_jobs()
         self.request(0)
         self.run(SETTLE_SECONDS)
         self._check()
+        if self.following:
+            problem = self.following.settle(self.run, lambda: self.submit(Load(self.setting.most + 1)))
+            if problem:
+                raise BrokenError(problem)
+            self._check()
 
     def _wake_for_last_jobs(self) -> None:
         """Wake a cluster that sleeps on jobs which its lead took in its last moments: nobody could see them."""
@@ -223,4 +234,7 @@ class World:
         """End the programs that still run."""
         self.lead.end()
         self.client.end()
+        for other in (self.replacing, self.following):
+            if other:
+                other.end()
         self.kubernetes.end()

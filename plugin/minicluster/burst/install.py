@@ -22,9 +22,11 @@ from minicluster.errors import BurstError, ToolError
 from minicluster.flux import parse_idset
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import OUR_PREFIX
-from minicluster.release import helm
+from minicluster.release import helm, revisions
 
 T = TypeVar("T")
+#: What Helm says of a release whose removal was interrupted
+HALF_REMOVED = "has no deployed releases"
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,24 @@ def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, 
 
 
 def upgrade(request: BurstRequest, values: Mapping[str, Any], how: How) -> None:
-    """Install or upgrade the burst's release. Raises ToolError."""
+    """Install or upgrade the burst's release, also after a Helm that was killed. Raises ToolError."""
     own = [word for file in how.files for word in ("--values", file)]
     name, post_renderer = request.burst.name, ("--post-renderer", "minicluster")
     words = ("upgrade", "--install", name, how.chart, "--values", "-", *own, *post_renderer)
-    request.target.helm(*words, stdin=json.dumps(values))
+
+    def change() -> None:
+        request.target.helm(*words, stdin=json.dumps(values))
+
+    try:
+        revisions.in_turn(name, change, streams.say)
+    except revisions.BusyError:
+        revisions.forget_interrupted(request.target, name)
+        revisions.in_turn(name, change, streams.say)
+    except ToolError as error:
+        if HALF_REMOVED not in str(error):
+            raise
+        helm.uninstall(request.target, name, how.seconds)
+        revisions.in_turn(name, change, streams.say)
 
 
 def wait(request: BurstRequest, size: int, seconds: float) -> None:

@@ -22,8 +22,9 @@ from minicluster.kube.tool import CommandError
 from minicluster.release import helm
 
 REVISION_MARK = "minicluster replace, before it revision "
-#: Statuses of revisions that Helm has finished, and of one whose Helm was killed
-GOOD, PENDING_STATUSES = ("deployed", "superseded"), ("pending-upgrade", "pending-rollback")
+#: Statuses of revisions that Helm has finished, and of those whose Helm was killed
+GOOD = ("deployed", "superseded")
+PENDING_STATUSES = ("pending-install", "pending-upgrade", "pending-rollback")
 
 
 class Revision(NamedTuple):

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Callable
 from described import calls_function, marked
 from flux import constants
 from flux.job import JobID, event_watch_async
-from job_record import TIMES, USAGE_ATTRIBUTES, copies_after, usage
+from job_record import TIMES, USAGE_ATTRIBUTES, usage
+from lost_jobs import Lost
 from output_events import KEPT_BYTES, Event, Tail, events
 from recorded import GONE, Recorded
 
@@ -32,8 +33,6 @@ TOLD = ("alloc", "start", "finish", "exception", "clean")
 GOES_ON_AS = re.compile(r"runs again as (\S+)$")
 #: What stands for the begin of a long output
 DROPPED = "minicluster: the first {} bytes of this output were dropped; lines() of the future has all of it\n"
-#: Seconds in which the lead puts a job back that lost its node (losses.py), also one that has just come back
-LOST_SECONDS = 10.0
 #: Seconds until the events of a job from before are read again; each further pause is twice as long
 AGAIN_SECONDS = 1.0
 
@@ -118,8 +117,7 @@ class Journal:
         self.asked = 0
         #: Jobs from before: when their events are read again, and the pause before that
         self.again: dict[int, tuple[float, float]] = {}
-        #: Jobs that lost their node, and until when they may get a copy
-        self.lost: list[tuple[float, Followed]] = []
+        self.lost = Lost(handle)
         allow = {"allow": dict.fromkeys(TOLD, 1)}
         stream = handle.rpc("job-manager.events-journal", allow, 0, constants.FLUX_RPC_STREAMING)
         stream.then(self._receive)
@@ -175,7 +173,11 @@ class Journal:
         """
         self.recorded.look()
         now = time.monotonic()
-        self._look_for_copies(now)
+        for followed, copy in self.lost.look():
+            if copy is None:
+                self._end(followed)
+            else:
+                self.follow_earlier(followed.key, copy)
         for job, (due, pause) in [*self.again.items()]:
             if job not in self.jobs:
                 del self.again[job]
@@ -219,7 +221,7 @@ class Journal:
         if copy := followed.copy():
             self.follow_earlier(followed.key, int(JobID(copy)))
         elif followed.has_lost_node():
-            self.lost.append((time.monotonic() + LOST_SECONDS, followed))
+            self.lost.add(followed)
         else:
             self._end(followed)
 
@@ -233,17 +235,3 @@ class Journal:
             job = future.get()["job"]
             followed.end.update(usage=usage(job), nodes=job.get("nodelist", ""), times=[job.get(at) for at in TIMES])
         event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)
-
-    def _look_for_copies(self, now: float) -> None:
-        """Follow the copies of jobs that lost their node; end those that have none in time."""
-        if not self.lost:
-            return
-        copies = copies_after(self.handle, min(followed.job for _, followed in self.lost))
-        lost, self.lost = self.lost, []
-        for end, followed in lost:
-            if copy := copies.get(JobID(followed.job).f58plain):
-                self.follow_earlier(followed.key, copy)
-            elif now < end:
-                self.lost.append((end, followed))
-            else:
-                self._end(followed)
