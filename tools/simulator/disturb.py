@@ -20,7 +20,7 @@ WORK_SECONDS, WARNINGS = (0.5, 5.0, 30.0, 120.0), ("", "", "USR1", "USR1@10s")
 #: The last digits of the seeds with Kueue
 KUEUE_DIGITS = (8,)
 #: What is left of the seeds by 20 of those that are replaced, and of those with bursts
-REPLACED_SEEDS, BURST_SEEDS = 3, 9
+REPLACED_SEEDS, BURST_SEEDS = (3,), (9,)
 GRACES, BURSTS = (None, 0.0, 5.0, 30.0), (("near", 2), ("far", 3))
 #: How often the quota of Kueue changes, of all that happens
 QUOTA_PART = 0.1
@@ -48,8 +48,8 @@ def episode(seed: int, changes: Mapping[str, tuple[str, str]] | None = None) -> 
     setting = setting_of(random)
     if seed % 10 in KUEUE_DIGITS:
         setting = replace(setting, suspend=0.0, quota=random.randint(setting.least, setting.all))
-    setting = replace(setting, is_replaced=seed % 20 == REPLACED_SEEDS)
-    if seed % 20 == BURST_SEEDS:
+    setting = replace(setting, is_replaced=seed % 20 in REPLACED_SEEDS)
+    if seed % 20 in BURST_SEEDS:
         setting = replace(setting, most=4, suspend=0.0, group=0, bursts=BURSTS)
     world = World(seed, setting, changes or {})
     try:

@@ -14,7 +14,7 @@ from tools.simulator.kubernetes import Kubernetes
 #: How long it takes to render a release
 RENDER_SECONDS = (0.2, 3.0)
 #: The most revisions that it keeps, and how often it looks whether what it removes is gone
-KEPT_REVISIONS, GONE_POLL_SECONDS = 10, 1.0
+KEPT_RECORDS, GONE_POLL_SECONDS = 10, 1.0
 #: Seconds for the pods of what it removes
 REMOVAL_SECONDS = 600.0
 PENDING = ("pending-install", "pending-upgrade", "pending-rollback")
@@ -123,7 +123,7 @@ class Helm:
             if status == "deployed" and each.status == "deployed":
                 each.status = "superseded"
         new.status, new.description = status, description
-        del revisions[:-KEPT_REVISIONS]
+        del revisions[:-KEPT_RECORDS]
 
     def _rollback(self, name: str, number: int) -> str:
         """Make an earlier revision anew, by default the last one; also after a Helm that was killed."""

@@ -74,7 +74,7 @@ class Replacing:
         self.times += 1
         programs = self.commands.programs(self._say)
         kube = self.commands.port(programs)
-        vars(getattr(programs, "minicluster.lifecycle.planned")).update(render=self._render)
+        vars(getattr(programs, "minicluster.lifecycle.remaking")).update(render=self._render)
         module = getattr(programs, "minicluster.lifecycle.replace")
         asked = module.ReplaceOptions((f"--set=image={image}",), grace, START_SECONDS)
 
@@ -98,7 +98,7 @@ class Replacing:
         self.lead.say(str(text))
 
     def _render(self, _release: str, _namespace: str, change: Any, _version: str) -> Any:
-        """Return what a release would be, as planned.py does by Helm and the post-renderer."""
+        """Return what a release would be, as remaking.py does by Helm and the post-renderer."""
         values = {**change.base, **dict(word.removeprefix("--set=").split("=", 1) for word in change.options)}
         return SimpleNamespace(
             record={"maxSize": str(len(self.kubernetes.own.ranks)), **record(values)}, values=values, jobs=[]

@@ -46,6 +46,7 @@ from minicluster.pod import without_comments
                     "offers",
                     "state",
                     "job_record",
+                    "lost_jobs",
                     "job_report",
                     "inner_jobs",
                     "begun",
