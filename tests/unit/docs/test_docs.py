@@ -86,6 +86,14 @@ def test_the_table_of_what_to_change_names_existing_files():
     assert [path for path in named if not (ROOT / path).exists() and path not in known] == []
 
 
+def test_the_table_of_facts_that_stand_twice_names_existing_files() -> None:
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("## Facts that stand twice\n")[2].partition("\n## ")[0]
+    names = re.findall(r"`([\w/.]+\.(?:py|sh|tpl|js|json|yaml))`", section)
+    files = [str(path) for folder in ("charts", "plugin", "tests") for path in (ROOT / folder).rglob("*.*")]
+    assert len(names) > 20
+    assert [name for name in names if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
 def test_the_page_on_gpus_has_the_table_that_chart_and_post_renderer_read():
     _, _, text = (ROOT / "docs/how-to/use-gpus.md").read_text().partition("<!-- gpus -->")
     found = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows(text.partition("<!-- end -->")[0])[1:]]

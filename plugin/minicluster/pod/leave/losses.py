@@ -1,5 +1,6 @@
 """On the lead: puts jobs back into the queue: those of lost nodes, if they may run again, and those that want retries.
 
+Programs of newer clients import BEGUN_KEY: its name stays.
 A node is lost when its broker is killed: by the kernel for its memory, or with its pod or its Kubernetes node. Flux
 then ends the job with an exception. A job may itself be the reason, so it is put back PUT_BACK_TIMES only.
 Runs with the Python of the Flux view, 3.8 or later.
