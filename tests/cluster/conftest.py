@@ -19,7 +19,10 @@ from tools.tenant import Tenant
 
 @pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Give the tests of a module to one worker: they share what the module makes, and the API server's answers."""
+    """Give the tests of a module to one worker: they share what the module makes.
+
+    The group "nodes" has those that run Kueue, add Kubernetes nodes or count them: one after the other.
+    """
     for item in items:
         if item.path.parent == Path(__file__).parent and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(item.path.name))

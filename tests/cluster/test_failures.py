@@ -163,6 +163,7 @@ SCHEDULERS: dict[str, Mapping[str, Any]] = {
 }
 
 
+@pytest.mark.xdist_group("nodes")
 @pytest.mark.parametrize("which", SCHEDULERS)
 def test_status_names_what_the_scheduler_reports_and_the_way_out(which: str, demo: Release, tell: Tell) -> None:
     demo.install(size=1, **SCHEDULERS[which])
@@ -256,6 +257,7 @@ def node_status(ready: str) -> str:
     return json.dumps({"status": {"capacity": room, "allocatable": room, "conditions": [condition]}})
 
 
+@pytest.mark.xdist_group("nodes")
 def test_status_names_a_lost_kubernetes_node(demo: Release, tell: Tell, lonely_node: str) -> None:
     patch = ("patch", "node", lonely_node, "--subresource=status", "--type=merge")
     demo.cluster.kubectl(*patch, f"--patch={node_status('True')}")

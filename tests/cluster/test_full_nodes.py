@@ -18,12 +18,16 @@ SIZE = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 def full_node(release4: Release) -> Iterator[dict[str, Any]]:
     """Values of pods that fill a Kubernetes node of their own, one each."""
     mark = {"filled": release4.namespace}
-    release4.cluster.create(simulated_node(f"{release4.namespace}-full", SIZE, mark, "10.2.0.1"))
+    taint = {"key": "filled", "effect": "NoSchedule"}
+    node = simulated_node(f"{release4.namespace}-full", SIZE, mark, "10.2.0.1")
+    release4.cluster.create({**node, "spec": {"taints": [taint]}})
     whole = {"requests": {"cpu": "4", "memory": "8Gi"}, "limits": {"cpu": "4", "memory": "8Gi"}}
-    yield {"pod": {"nodeSelector": mark}, "containers": [{**VALUES["containers"][0], "resources": whole}]}
+    pod = {"nodeSelector": mark, "tolerations": [{"key": "filled", "operator": "Exists"}]}
+    yield {"pod": pod, "containers": [{**VALUES["containers"][0], "resources": whole}]}
     release4.cluster.kubectl("delete", "node", f"{release4.namespace}-full", "--wait=false")
 
 
+@pytest.mark.xdist_group("nodes")
 @pytest.mark.without("limits", why="a LimitRange with a minimum asks for some")
 def test_hooks_run_beside_a_minicluster_that_fills_its_nodes(
     release4: Release, full_node: dict[str, Any], tmp_path: Path

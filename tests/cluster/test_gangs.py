@@ -20,7 +20,7 @@ def groups(size: int) -> list[dict[str, Any]]:
     return [{"name": "gpu", "size": size, "maxSize": 2, "cores": 1}]
 
 
-@pytest.mark.xdist_group("kueue")
+@pytest.mark.xdist_group("nodes")
 def test_the_coscheduling_definition_accepts_the_pod_group(release: Release, cluster: QuickCluster) -> None:
     definition = CRDS / "scheduling.x-k8s.io_podgroups.yaml"
     cluster.kubectl("apply", "--server-side", "--filename", definition)

@@ -19,7 +19,7 @@ from tools.kueue_beside import LOCAL_QUEUE
 from tools.releases import Release
 
 pytestmark = [
-    pytest.mark.xdist_group("kueue"),
+    pytest.mark.xdist_group("nodes"),
     pytest.mark.any_helm,
 ]
 ON = {"enabled": True}

@@ -21,7 +21,7 @@ from tools.embedded import simulated_node
 from tools.releases import Release
 
 pytestmark = [
-    pytest.mark.xdist_group("kueue"),
+    pytest.mark.xdist_group("nodes"),
     pytest.mark.any_helm,
 ]
 POOL = "example.com/pool"

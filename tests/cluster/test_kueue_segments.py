@@ -14,7 +14,7 @@ from tools.kueue_beside import LOCAL_QUEUE, QUEUEING
 from tools.releases import Release
 
 pytestmark = [
-    pytest.mark.xdist_group("kueue"),
+    pytest.mark.xdist_group("nodes"),
     pytest.mark.any_helm,
 ]
 RACK, POOL = "example.com/rack", "example.com/pool"
