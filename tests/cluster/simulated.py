@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from quick import QuickCluster
@@ -16,7 +17,7 @@ from tools.tenant import Tenant
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl")
 #: All workers use one cluster
-WORKER = os.environ.get("PYTEST_XDIST_WORKER", "").replace("gw", "w")
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw")
 _numbers = itertools.count()
 
 
@@ -28,17 +29,17 @@ def need_programs() -> None:
 
 
 @contextmanager
-def started(folder: Path, gates: str = "") -> Iterator[QuickCluster]:
+def started(folder: Path, **options: Any) -> Iterator[QuickCluster]:
     """Run a cluster until the end of the block; skip the test where a program is missing."""
     need_programs()
-    with QuickCluster(BIN, folder / "work", gates=gates) as cluster:
+    with QuickCluster(BIN, folder / "work", **options) as cluster:
         tenant.govern(cluster)
         yield cluster
 
 
 def new_namespace(cluster: QuickCluster, world: Tenant = tenant.SHARED, **labels: str) -> str:
     """Make a namespace in which pods can start, in a user's world, and return its name."""
-    name = f"test-{WORKER}-{next(_numbers)}" if WORKER else f"test-{next(_numbers)}"
+    name = f"test-{WORKER}-{next(_numbers)}"
     metadata = {"name": name, "labels": world.namespace_labels | labels}
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     if not cluster.nodes:  # and so no controllers

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 from quick import QuickCluster
-from simulated import need_programs
-from support import BIN
+from simulated import started
 
-from tools import tenant
 from tools.releases import Release
 
 REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\d+)$", re.MULTILINE)
@@ -25,9 +23,7 @@ FULL: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickCluster]:
     """An API server that nobody else asks."""
-    need_programs()
-    with QuickCluster(BIN, tmp_path_factory.mktemp("api") / "work", nodes=0) as cluster:
-        tenant.govern(cluster)
+    with started(tmp_path_factory.mktemp("api"), nodes=0) as cluster:
         yield cluster
 
 

@@ -27,7 +27,7 @@ ONE_PER_NODE = [{"resources": {"requests": {"cpu": 40}}}]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickCluster]:
-    with started(tmp_path_factory.mktemp("cluster"), GATES) as cluster:
+    with started(tmp_path_factory.mktemp("cluster"), gates=GATES) as cluster:
         yield cluster
 
 

@@ -115,12 +115,13 @@ def upgrade(request: BurstRequest, values: Mapping[str, Any], how: How) -> None:
         revisions.in_turn(name, change, streams.say)
     except revisions.BusyError:
         revisions.forget_interrupted(request.target, name)
-        revisions.in_turn(name, change, streams.say)
     except ToolError as error:
         if HALF_REMOVED not in str(error):
             raise
         helm.uninstall(request.target, name, how.seconds)
-        revisions.in_turn(name, change, streams.say)
+    else:
+        return
+    revisions.in_turn(name, change, streams.say)
 
 
 def wait(request: BurstRequest, size: int, seconds: float) -> None:
