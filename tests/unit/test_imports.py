@@ -5,6 +5,8 @@ import subprocess
 import sys
 from graphlib import TopologicalSorter
 
+import pytest
+
 from tools import budget
 
 #: The rooms that each room may import. The file beside them, errors.py, is for all.
@@ -65,6 +67,25 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 #: What a command may bring beside Click; each costs its start 3 to 12 ms
 SLOW = {"yaml", "jinja2", "jsonschema_rs", "rich", "zmq", "hashlib", "tarfile", "concurrent.futures"}
+
+
+#: What one command of a module needs, and those beside it would pay for
+LATE = {
+    "jobs": {"minicluster.exec.submitted", "minicluster.status.simulated"},
+    "lifecycle": {f"minicluster.lifecycle.{name}" for name in ("creation", "deletion", "replace", "scaling")},
+    "nodes": {"minicluster.exec.copy", "minicluster.exec.run", "minicluster.waiting.logs"},
+    "pictures": {"asyncio", "webbrowser", "minicluster.status.listing"},
+    "setup": {"yaml", "minicluster.release.helm"},
+    "status": {"minicluster.status.listing", "minicluster.status.why", "minicluster.waiting.wait"},
+}
+
+
+@pytest.mark.parametrize("module", LATE)
+def test_a_command_does_not_import_what_only_its_neighbours_need(module: str) -> None:
+    script = f"import sys; from minicluster.commands import {module}; print(*sorted(sys.modules))"
+    names = subprocess.check_output([sys.executable, "-c", script], text=True).split()
+    assert f"minicluster.commands.{module}" in names
+    assert LATE[module] & {*names} == set()
 
 
 def test_a_command_in_a_standing_cluster_imports_nothing_slow() -> None:

@@ -9,10 +9,8 @@ from minicluster import picture
 from minicluster.commands import json_keys, options
 from minicluster.console import streams
 from minicluster.errors import UsageError
-from minicluster.exec.submitted import show_output
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import options_of
-from minicluster.status import simulated
 from minicluster.status.reported import PICTURE_JOBS, SHOWN_JOBS, KnownJobs, find_jobs, last, read_report, table
 
 #: The help, with the keys
@@ -111,6 +109,8 @@ def output_command(name: str, job: str, namespace: str, context: str, follow: bo
       minicluster output flux-sample f2a9RQ8Kb
       minicluster output flux-sample f2a9RQ8Kb -f
     """
+    from minicluster.exec.submitted import show_output  # noqa: PLC0415 - the other commands have no use of it
+
     return show_output(Kubernetes(context, namespace), name, job, streams.say, follows=follow, waits=not no_wait)
 
 
@@ -156,6 +156,8 @@ def simulate_command(
     output: str,
 ) -> None:
     """Say what other sizes or policies would have done."""
+    from minicluster.status import simulated  # noqa: PLC0415 - the other commands have no use of it
+
     kubernetes = Kubernetes(context, namespace)
     load = simulated.load_of(kubernetes, name)
     runs = simulated.simulate(load, sizes, policies)

@@ -9,10 +9,7 @@ from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.commands import options
 from minicluster.console import streams
 from minicluster.errors import StateError
-from minicluster.exec import copy, upload
-from minicluster.exec.run import run
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.waiting import logs
 from minicluster.waiting.ready import find_ready_lead, find_running_node
 
 #: Takes the folder of Flux
@@ -38,6 +35,8 @@ def shell_command(name: str, namespace: str, context: str, node: str, no_wait: b
       minicluster shell flux-sample --node gpu-1
       echo 'flux resource list' | minicluster shell flux-sample
     """
+    from minicluster.exec.run import run  # noqa: PLC0415 - the other commands have no use of it
+
     kubernetes = Kubernetes(context, namespace)
     shell_node = find_running_node(kubernetes, name, node, streams.say, waits=not no_wait)
     return run(kubernetes, shell_node, ["/bin/sh", "-c", SHELL, shell_node.home])
@@ -68,6 +67,8 @@ def logs_command(
       minicluster logs flux-sample --node gpu-1
       minicluster logs flux-sample --all
     """
+    from minicluster.waiting import logs  # noqa: PLC0415 - the other commands have no use of it
+
     if everything and (follow or container):
         raise click.UsageError(f"--all reads the log of a broker as it is now: drop {'-f' if follow else '-c'}")
     kubernetes = Kubernetes(context, namespace)
@@ -111,6 +112,8 @@ def copy_command(source: str, target: str, namespace: str, context: str, node: s
       minicluster copy --all inputs flux-sample:/tmp
       minicluster copy --node gpu-1 flux-sample:/tmp/trace .
     """
+    from minicluster.exec import copy, upload  # noqa: PLC0415 - the other commands have no use of it
+
     (of, path), (to, place) = copy.split(source), copy.split(target)
     if of and to:
         raise click.UsageError(f"{source} and {target} are both in a MiniCluster: give a path here for one of them")

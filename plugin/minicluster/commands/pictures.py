@@ -1,10 +1,7 @@
 """Commands that draw a MiniCluster: ``dashboard`` in a browser, ``top`` on the terminal."""
 
-import asyncio
 import os
 import sys
-import tempfile
-import webbrowser
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +11,9 @@ import click
 from minicluster import picture
 from minicluster.commands import options
 from minicluster.console import streams
-from minicluster.console.templates import rendered
 from minicluster.errors import OutputError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import options_of
-from minicluster.status.listing import find_all
 from minicluster.status.lookup import find
 
 
@@ -49,6 +44,11 @@ def dashboard_command(
       minicluster dashboard flux-sample
       minicluster dashboard -n lab --port 8080 --no-open
     """
+    import asyncio  # noqa: PLC0415 - the other commands have no use of it
+    import tempfile  # noqa: PLC0415 - the other commands have no use of it
+
+    from minicluster.status.listing import find_all  # noqa: PLC0415 - the other commands have no use of it
+
     picture.check()
     kubernetes = Kubernetes(context, namespace)
     own = find(kubernetes, name).name if name else ""
@@ -87,6 +87,10 @@ def open_page(address: str, folder: Path) -> None:
     It gets a file of the user's own, in a folder, that leads there: others see the words of a command, and the address
     has the token.
     """
+    import webbrowser  # noqa: PLC0415 - the other commands have no use of it
+
+    from minicluster.console.templates import rendered  # noqa: PLC0415 - the other commands have no use of it
+
     path = folder / "page.html"
     with suppress(OutputError, webbrowser.Error):
         streams.write_file(path, rendered(__file__, "open.html.j2", address=address).encode(), 0o600)

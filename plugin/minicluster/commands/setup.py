@@ -1,6 +1,5 @@
 """Commands of the set-up: ``plugin`` for Helm 4, ``chart``, ``config`` of a person, and ``mcp`` for AI agents."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -10,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from minicluster import settings
 from minicluster.commands import json_keys, options
 from minicluster.console import streams
-from minicluster.documents import yamlio
 from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.release import helm
 
 PLUGIN_NAME = "minicluster"
 #: The first line of a plugin.yaml that this command wrote.
@@ -63,6 +59,9 @@ def manifest(python: str) -> str:
 
     Helm splits a command at spaces, but not its arguments. Raises ToolError for a path that Helm can't take.
     """
+    from minicluster.documents import yamlio  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.release import helm  # noqa: PLC0415 - the other commands have no use of it
+
     if "$" in python:
         raise ToolError(f"Helm reads the $ in {python} as a variable: install the package in another folder")
     words = [python] if os.name == "nt" else ["env", python]
@@ -83,6 +82,8 @@ def manifest(python: str) -> str:
 
 def _folder() -> Path:
     """Return the folder of our plugin, which may not exist yet. Raises ToolError if another plugin has its name."""
+    from minicluster.release import helm  # noqa: PLC0415 - the other commands have no use of it
+
     if helm.is_helm_3():
         raise ToolError(
             "helm is Helm 3, which needs no plugin: `--post-renderer minicluster` works while minicluster is in PATH"
@@ -101,6 +102,10 @@ def _folder() -> Path:
 
 
 def _name(text: str) -> object:
+    import yaml  # noqa: PLC0415 - the other commands have no use of it
+
+    from minicluster.documents import yamlio  # noqa: PLC0415 - the other commands have no use of it
+
     try:
         document = yamlio.load(text)
     except yaml.YAMLError:
@@ -121,6 +126,8 @@ def path() -> None:
     Examples:
       helm install flux-sample "$(minicluster chart path)" -f values.yaml --post-renderer minicluster
     """
+    from minicluster.release import helm  # noqa: PLC0415 - the other commands have no use of it
+
     streams.write(os.fsencode(helm.CHART) + b"\n")
 
 
@@ -213,6 +220,8 @@ def mcp_command(namespace: str, context: str, allow: tuple[str, ...]) -> None:
       minicluster mcp
       minicluster mcp -n lab --allow submit,cancel,scale
     """
+    import importlib.util  # noqa: PLC0415 - the other commands have no use of it
+
     if not importlib.util.find_spec("mcp"):
         raise ToolError("the package mcp is not installed: pip install 'minicluster[mcp]'")
     from minicluster.commands import mcp_server  # noqa: PLC0415 - it needs that package

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +15,11 @@ from minicluster.console import streams
 from minicluster.console.terminal import StyledText
 from minicluster.errors import StatusError, UsageError, one_line
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.status import listing, why
-from minicluster.status.document import status_of
 from minicluster.status.lookup import find_cluster
-from minicluster.status.table import table
-from minicluster.waiting.wait import Until, wait
+
+if TYPE_CHECKING:
+    from minicluster.status.why import Reason
+    from minicluster.waiting.wait import Until
 
 #: Seconds between two looks.
 INTERVAL_SECONDS = 2
@@ -56,6 +57,9 @@ def status_command(name: str, namespace: str, context: str, output: str, watch: 
 
 def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
     """Print the status, once or repeatedly. Raises StatusError if the first look fails."""
+    from minicluster.status.document import status_of  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.status.table import table  # noqa: PLC0415 - the other commands have no use of it
+
     shown = False
     while True:
         try:
@@ -90,6 +94,8 @@ LISTING_HELP = f"List MiniClusters.\n\n{json_keys.in_words('list')}"
 @options.output
 def list_command(namespace: str, everywhere: bool, context: str, output: str) -> None:
     """List MiniClusters."""
+    from minicluster.status import listing  # noqa: PLC0415 - the other commands have no use of it
+
     rows = listing.find_all(Kubernetes(context, namespace), everywhere, datetime.now(UTC))
     if output == "json":
         streams.write(json.dumps(rows, indent=2).encode() + b"\n")
@@ -123,8 +129,10 @@ def why_command(name: str, namespace: str, context: str, job: str, request: str 
         streams.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _told(kubernetes: Kubernetes, name: str, job: str, request: str | None) -> Iterator[why.Reason]:
+def _told(kubernetes: Kubernetes, name: str, job: str, request: str | None) -> "Iterator[Reason]":
     """Return the sentences. Raises UsageError."""
+    from minicluster.status import why  # noqa: PLC0415 - the other commands have no use of it
+
     if request is None:
         return why.of_job(kubernetes, name, job) if job else why.of_cluster(kubernetes, name)
     if job:
@@ -147,7 +155,7 @@ def _told(kubernetes: Kubernetes, name: str, job: str, request: str | None) -> I
     help="Wait until Flux is ready, or until the work has ended.",
 )
 @click.option("--timeout", type=options.Duration(), help="How long to wait, such as 90s or 5m; by default forever.")
-def wait_command(name: str, namespace: str, context: str, until: Until, timeout: float | None) -> int:
+def wait_command(name: str, namespace: str, context: str, until: "Until", timeout: float | None) -> int:
     """Wait for a MiniCluster.
 
     The exit code is 0 when the quorum is reached. If the MiniCluster ends, even before the quorum, it is that of the
@@ -158,6 +166,8 @@ def wait_command(name: str, namespace: str, context: str, until: Until, timeout:
       minicluster wait flux-sample --timeout 5m
       minicluster wait flux-sample --for end && echo succeeded
     """
+    from minicluster.waiting.wait import wait  # noqa: PLC0415 - the other commands have no use of it
+
     cluster = find_cluster(Kubernetes(context, namespace).within(timeout), name)
     end = wait(cluster, until, streams.say)
     streams.say(StyledText(end.text if end else f"{cluster.name}: Running", "wrong" if end and end.code else "well"))
