@@ -6,7 +6,7 @@ needs SSH, a launcher's pod or a file of hosts. Each field is taken out of the d
 
 from typing import Any
 
-from minicluster.convert.mpijob import job_pods, launcher, pod_names
+from minicluster.convert.mpijob import job_pods, launcher, run_time
 from minicluster.convert.part import Map, Part, Report
 from minicluster.errors import ConvertError
 from minicluster.render.constants import KUEUE_PRIORITY, KUEUE_QUEUE
@@ -36,7 +36,7 @@ def values(name: str, given: Map, labels: Map, report: Report) -> Map:
     convert_policy(spec.make("runPolicy"), converted)
     take_queue(labels, converted)
     launcher.convert(first, words, converted, implementation, slots)
-    pod_names.rename(converted, name, leads, report)
+    run_time.rename(converted, name, leads, report)
     refuse_rest(spec)
     if implementation == "OpenMPI":
         way = (
