@@ -71,6 +71,7 @@ SLOW = {"yaml", "jinja2", "jsonschema_rs", "rich", "zmq", "hashlib", "tarfile", 
 
 #: What one command of a module needs, and those beside it would pay for
 LATE = {
+    "flux": {"minicluster.exec.slurm", "minicluster.exec.upload"},
     "jobs": {"minicluster.exec.submitted", "minicluster.status.simulated"},
     "lifecycle": {f"minicluster.lifecycle.{name}" for name in ("creation", "deletion", "replace", "scaling")},
     "nodes": {"minicluster.exec.copy", "minicluster.exec.run", "minicluster.waiting.logs"},

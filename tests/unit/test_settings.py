@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from minicluster import settings
-from minicluster.commands import options, setup, slurm
+from minicluster.commands import flux, options, setup
 from minicluster.console import terminal
 from minicluster.errors import SettingError
 from minicluster.release.created import CreateReleaseOptions, value_words
@@ -110,7 +110,7 @@ def test_an_option_overrides_the_settings(path: Path, monkeypatch: pytest.Monkey
         "context": "b",
         "root_namespace": "c",
     }
-    assert [slurm.read("sinfo", words)[1:3] for words in ([], ["--namespace=a"])] == [("hpc", "far"), ("a", "far")]
+    assert [flux.read("sinfo", words)[1:3] for words in ([], ["--namespace=a"])] == [("hpc", "far"), ("a", "far")]
 
 
 def test_a_release_has_what_the_settings_say_unless_it_is_asked_for(path: Path) -> None:

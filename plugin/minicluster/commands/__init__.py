@@ -41,7 +41,7 @@ SUBJECTS = {
     "nodes": ("shell", "logs", "copy"),
     "jobs": ("jobs", "output", "simulate"),
     "pictures": ("dashboard", "top"),
-    "slurm": SECTIONS["Slurm's commands"],
+    "flux": ("flux", *SECTIONS["Slurm's commands"]),
     "rendering": ("template", "render", "keygen", "convert"),
     "setup": ("config", "mcp", "plugin", "chart"),
 }

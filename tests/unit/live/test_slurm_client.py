@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from live_kubectl import Kubectl
-from minicluster.commands.slurm import SlurmWords, read
+from minicluster.commands.flux import SlurmWords, read
 from minicluster.errors import StateError
 from minicluster.exec.slurm import F58, number
 
