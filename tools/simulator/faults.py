@@ -220,7 +220,7 @@ FAULTS = (
     ),
     Fault(
         "a client was told that its job had failed, which the lead put back later",
-        "lost_jobs",
+        "recorded",
         "now > self.begin + LOOK_BACK_SECONDS or has_looked(self.handle)",
         "True",
         seed=341,

@@ -41,17 +41,7 @@ from minicluster.pod import without_comments
             "remote",
             [
                 *("unmet", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
-                *(
-                    "saved",
-                    "offers",
-                    "state",
-                    "job_record",
-                    "lost_jobs",
-                    "job_report",
-                    "inner_jobs",
-                    "begun",
-                    "live_output",
-                ),
+                *("saved", "offers", "state", "job_record", "job_report", "inner_jobs", "begun", "live_output"),
                 "instance",
             ],
         ),

@@ -16,9 +16,8 @@ from described import calls_function, marked
 from flux import constants
 from flux.job import JobID, event_watch_async
 from job_record import TIMES, USAGE_ATTRIBUTES, usage
-from lost_jobs import Lost
 from output_events import KEPT_BYTES, Event, Tail, events
-from recorded import GONE, Recorded
+from recorded import GONE, Lost, Recorded
 
 if TYPE_CHECKING:
     from replies import Replies

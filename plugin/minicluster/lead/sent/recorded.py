@@ -1,11 +1,13 @@
-"""The ends of a client's jobs that Flux has forgotten, from the lead's history.
+"""The ends of a client's jobs that Flux does not tell: of those that it has forgotten, from the lead's history.
 
+One that has lost its node has ended only if the lead does not put it back (losses.py).
 A module of remote.py: runs with the view's Python, 3.8 or later.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
@@ -13,7 +15,7 @@ from described import KEY_ATTRIBUTE
 from flux.job import JobID
 from history import History, folder
 from inner_jobs import records_inside
-from job_record import TIMES
+from job_record import TIMES, copies_after
 
 if TYPE_CHECKING:
     from replies import Replies
@@ -23,6 +25,8 @@ RECORDS_SECONDS = 1.0
 #: What stands for the output of a job that Flux no longer has, or had no more when it was read
 GONE = "minicluster: Flux no longer has the output of this job, or a part of it\n"
 MARK = re.compile(f'"{KEY_ATTRIBUTE}": "([^"]*)"')
+#: Seconds in which the lead puts a job back that lost its node; one that has just come back has these to look at all
+LOST_SECONDS, LOOK_BACK_SECONDS = 10.0, 120.0
 
 
 def inside(handle: Any, ended: bool) -> Iterator[dict[str, Any]]:
@@ -79,3 +83,45 @@ def end_of(record: Mapping[str, Any]) -> dict[str, Any]:
         "nodes": record.get("nodes") or "",
         "times": [record.get(at) for at in TIMES],
     }
+
+
+def has_looked(handle: Any) -> bool:
+    """Say whether this lead has put back what was lost with the one before; true if its version does not tell."""
+    import flux.kvs
+
+    try:
+        from losses import BEGUN_KEY  # of the lead's own version
+    except ImportError:
+        return True
+    try:
+        return float(flux.kvs.get(handle, BEGUN_KEY)) >= float(handle.attr_get("broker.starttime"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+class Lost:
+    """Jobs that lost their node, each until it has a copy, or gets none."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle, self.begin = handle, time.monotonic()
+        self.jobs: list[tuple[float, Any]] = []  #: until when each may get one
+
+    def add(self, job: Any) -> None:
+        """Add a job, which has its number as ``job``."""
+        self.jobs.append((time.monotonic() + LOST_SECONDS, job))
+
+    def look(self) -> Iterator[tuple[Any, int | None]]:
+        """Yield the jobs that have a copy, with that, and those that get none, with None. Raises OSError."""
+        if not self.jobs:
+            return
+        now = time.monotonic()
+        # what it puts back may be listed later
+        is_begun = now > self.begin + LOOK_BACK_SECONDS or has_looked(self.handle)
+        copies = copies_after(self.handle, min(job.job for _, job in self.jobs))
+        jobs, self.jobs = self.jobs, []
+        for end, job in jobs:
+            copy = copies.get(JobID(job.job).f58plain)
+            if copy is None and (now < end or not is_begun):
+                self.jobs.append((end if is_begun else now + LOST_SECONDS, job))
+            else:
+                yield job, copy
