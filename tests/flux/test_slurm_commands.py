@@ -182,7 +182,7 @@ def test_jobs_end_at_their_limit_after_a_signal(sh: Sh) -> None:
     ):
         write(sh, "limit.sh", f"#SBATCH -t 0:08 {options} -o limit.txt\n{work}\n")
         job = sh("sbatch --parsable limit.sh").strip()
-        until(lambda job=job: sh(f"sacct -n -P -j {job} -o state,exitcode") == "TIMEOUT|0:0\n")  # type: ignore[misc]
+        until(lambda job=job: sh(f"sacct -X -n -P -j {job} -o state,exitcode") == "TIMEOUT|0:0\n")  # type: ignore[misc]
         lines = sh("cat limit.txt").splitlines()
         assert told in lines
         # not to the processes that the script has started

@@ -13,8 +13,8 @@ FULL = (
     "on, and what comes from now on is lost with the lead's broker"
 )
 WAS_FULL = (
-    "Flux's state is not saved since its volume / was full, and Flux does not try again: what came since is lost with "
-    "the lead's broker; `flux dump FILE` saves it"
+    "Flux's state is not saved since its volume / was full, Flux does not try again, and a new job may hang: save "
+    "what came since by `flux dump FILE`, then delete the lead's pod"
 )
 
 

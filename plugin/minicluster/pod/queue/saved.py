@@ -27,8 +27,8 @@ def problem(handle: Any) -> str:
     # while Flux saves, a batch is on its way; older ones don't say it
     if stats.get("dirty", 0) and not stats.get("flush-batch-count", 1):
         return (
-            f"Flux's state is not saved since its volume {folder} was full, and Flux does not try again: what came "
-            "since is lost with the lead's broker; `flux dump FILE` saves it"
+            f"Flux's state is not saved since its volume {folder} was full, Flux does not try again, and a new job may "
+            "hang: save what came since by `flux dump FILE`, then delete the lead's pod"
         )
     # without a claim the volume is the disk of the Kubernetes node, which others fill too
     if free < FREE_PART * size and folder.startswith(f"{os.environ.get('MINICLUSTER_HOME')}/state/"):
