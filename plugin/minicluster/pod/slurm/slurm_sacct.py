@@ -71,8 +71,9 @@ def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
     earlier = [*_earlier(handle)]
     jobs = [job for job in earlier if not job.path and job.flux not in known] + jobs
     jobs = jobs if "duplicates" in options else newest(jobs)
-    # those inside of a job come after it
-    jobs += [job for job in earlier if job.path]
+    if "allocations" not in options:
+        # those inside of a job come after it
+        jobs += [job for job in earlier if job.path]
     jobs.sort(key=lambda job: (job.flux, bool(job.path), job.submitted))
     if options.get("jobs"):
         # nobody keeps records of steps, and Slurm prints nothing about an id that it doesn't know

@@ -55,7 +55,7 @@ SQUEUE = _rows(
 SACCT = _rows(
     ("accounts", "A", "=", PASSED, "there are no accounts"),
     ("allclusters", "L", "", EXACT, _ONE),
-    ("allocations", "X", "", EXACT, "steps are never shown"),
+    ("allocations", "X", "", EXACT, "without jobs inside of jobs"),
     ("allusers", "a", "", EXACT, "all users"),
     ("array", "", "", EXACT, "a line for each task, always"),
     ("brief", "b", "", EXACT, "id, state, exit code"),
