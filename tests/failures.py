@@ -207,8 +207,7 @@ FAILURES: dict[str, Failure] = {
         "Problem: Flux's state is not saved since its volume /mnt/flux/state/… was full, Flux does not try again, "
         "and a new job may hang: save what came since by `flux dump FILE`, then delete the lead's pod",
         log="`minicluster: Flux's state is not saved since its volume /mnt/flux/state/… was full, …` as in the status",
-        more="seen with Flux 0.88: neither space nor a reload of `content-sqlite` makes it save, and its KVS "
-        "may hang",
+        more="seen with Flux 0.88: neither space nor a reload of `content-sqlite` makes it save, and its KVS may hang",
     ),
     "deadline over": Failure(
         "The deadline is over",
