@@ -166,7 +166,7 @@ def _way(lacks: reasons.Unready, scale: str, policy: Mapping[str, Any] | None) -
     return f"ask its administrator to {setting} (waitForPodsReady)"
 
 
-#: What the lead says of a group that jobs wait for (pod/queue/unmet.py)
+#: What the lead says of a group that jobs wait for (pod/queue/pending.py)
 NONE_UP = "the group {} has no node up"
 #: How the lead begins to say that a node stays out (pod/queue/state.py)
 CHECK_FAILED = "its check failed: "

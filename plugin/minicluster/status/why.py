@@ -23,7 +23,7 @@ from minicluster.status.reported import ASK
 from minicluster.status.snapshot import CHECK_FAILED, MEMORY_SHORT
 from minicluster.status.table import duration, left_at
 
-#: Why a job waits whose nodes are free (pod/queue/unmet.py)
+#: Why a job waits whose nodes are free (pod/queue/pending.py)
 READY = "waits for the scheduler"
 #: The pods that tell how long new ones take
 LATELY_PODS = 8

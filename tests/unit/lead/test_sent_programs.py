@@ -16,7 +16,7 @@ from minicluster.pod import without_comments
         (
             "explain",
             [
-                *("unmet", "waiting", "output_events", "history", "saved", "offers", "state", "job_record"),
+                *("pending", "waiting", "output_events", "history", "saved", "offers", "state", "job_record"),
                 *("need", "start_times", "used_now"),
             ],
         ),
@@ -25,13 +25,13 @@ from minicluster.pod import without_comments
             "mine",
             [
                 *("history", "output_events", "begun", "saved", "offers", "state", "job_record"),
-                *("unmet", "waiting", "described", "instance"),
+                *("pending", "waiting", "described", "instance"),
             ],
         ),
         (
             "observe",
             [
-                *("history", "saved", "offers", "state", "job_record", "observed", "replies", "unmet", "waiting"),
+                *("history", "saved", "offers", "state", "job_record", "observed", "replies", "pending", "waiting"),
                 *("used_now", "inner_jobs"),
             ],
         ),
@@ -40,14 +40,14 @@ from minicluster.pod import without_comments
         (
             "remote",
             [
-                *("unmet", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
+                *("pending", "waiting", "described", "output_events", "replies", "history", "recorded", "followed"),
                 *("saved", "offers", "state", "job_record", "job_report", "inner_jobs", "begun", "live_output"),
                 "instance",
             ],
         ),
         ("settle", ["saved", "offers", "state", "begun", "requeue"]),
-        ("waiting", ["unmet"]),
-        ("would_fit", ["ingest", "need", "offers", "saved", "start_times", "state", "unmet", "waiting"]),
+        ("waiting", ["pending"]),
+        ("would_fit", ["ingest", "need", "offers", "saved", "start_times", "state", "pending", "waiting"]),
     ],
 )
 def test_a_program_is_sent_with_the_modules_that_it_imports(program: str, modules: list[str]) -> None:

@@ -12,9 +12,9 @@ from minicluster.lead.sent import waiting
 from minicluster.status import snapshot
 from minicluster.status.table import table
 from need import Request
+from pending import NONE_UP, Constraints, Unmet, in_words
 from state import Nodes
 from status_samples import FOUR, SETTINGS, flux, job, show
-from unmet import NONE_UP, Constraints, Unmet, in_words
 
 #: Four nodes of four cores; the last has two GPUs. The first two are up, and one core of the first is in use
 NODES = Nodes({0: (4, 0), 1: (4, 0), 2: (4, 0), 3: (4, 2)}, {0: (1, 0)}, frozenset({0, 1}), {})

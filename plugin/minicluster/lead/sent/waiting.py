@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
-from unmet import Unmet, constraints_of
+from pending import Unmet, constraints_of
 
 if TYPE_CHECKING:
     from state import Nodes

@@ -17,8 +17,8 @@ from typing import Any, Mapping
 sys.path.append(str(Path(__file__).parent))
 
 import need
+import pending
 import state
-import unmet
 from flux.job.validator.plugins import feasibility
 
 #: Seconds for which answers count: an administrator may load another scheduler
@@ -58,8 +58,8 @@ class Validator(feasibility.Validator):  # type: ignore[misc] # Flux has no type
 def why_never(handle: Any, jobspec: Mapping[str, Any]) -> str:
     """Return what a job that can never run asks for, and what there is; "" if only the scheduler knows."""
     try:
-        asked, constraints = need.parse_resources(jobspec["resources"]), unmet.constraints_of(handle, jobspec)
-        why, is_final = unmet.Unmet(asked, state.unused_nodes(handle), constraints).reason()
+        asked, constraints = need.parse_resources(jobspec["resources"]), pending.constraints_of(handle, jobspec)
+        why, is_final = pending.Unmet(asked, state.unused_nodes(handle), constraints).reason()
     except (OSError, LookupError, TypeError, ValueError):
         return ""  # its refusal counts, whatever fails here
     return why.replace("can never run: ", "") if is_final else ""
