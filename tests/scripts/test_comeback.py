@@ -119,7 +119,7 @@ def test_work_with_a_kept_queue_runs_again_in_the_same_pod_and_counts(make: Make
     code, log = pod.run()
     assert (code, log) == (3, f"{AGAIN}minicluster: the job failed with exit code 3\n")
     cancels = 0 if "launcher" in kind else 2
-    assert len(pod.calls("python", "cancel_previous_work.py")) == cancels
+    assert len(pod.calls("python", "own_work.py", "cancel")) == cancels
 
 
 def test_work_that_ended_just_before_its_broker_died_counts(make: Make) -> None:

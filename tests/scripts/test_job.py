@@ -255,17 +255,17 @@ def test_the_work_of_a_previous_lead_is_cancelled_before_the_new_submission(
     pod.play("batch", "echo ƒ")
     pod.play("job attach", "exit 0")
     pod.run()
-    called = [verb for verb in pod.verbs() if verb in ("run", "batch", "python cancel_previous_work.py")]
-    assert called == ["python cancel_previous_work.py", "batch" if how else "run"]
+    called = [verb for verb in pod.verbs() if verb in ("run", "batch", "python own_work.py")]
+    assert called == ["python own_work.py", "batch" if how else "run"]
 
 
 @pytest.mark.parametrize("how", [{}, {"batch": True}], ids=["submit", "batch"])
 def test_nothing_is_submitted_when_the_kept_queue_can_not_be_searched(make: Make, how: dict[str, object]) -> None:
     pod = make({**QUIET, **KEPT[1]}, {"command": "true", **how})
-    pod.play("python cancel_previous_work.py", "echo 'cancel_previous_work.py: no answer' >&2; exit 2")
+    pod.play("python own_work.py cancel", "echo 'own_work.py: no answer' >&2; exit 2")
     assert pod.run() == (
         1,
-        "cancel_previous_work.py: no answer\n"
+        "own_work.py: no answer\n"
         "minicluster: nothing is submitted: the kept queue can't be searched for an earlier run of this work\n"
         f"{FAILED} 1\n",
     )
@@ -275,13 +275,13 @@ def test_nothing_is_submitted_when_the_kept_queue_can_not_be_searched(make: Make
 def test_jobs_of_a_previous_launcher_are_not_cancelled(make: Make) -> None:
     pod = make({**QUIET, **KEPT[1]}, {"command": "true", "launcher": True})
     pod.run()
-    assert pod.calls("python", "cancel_previous_work.py") == []
+    assert pod.calls("python", "own_work.py", "cancel") == []
 
 
 def test_a_lead_without_a_kept_queue_searches_for_no_previous_work(make: Make) -> None:
     pod = make(QUIET, {"command": "true"})
     assert pod.run() == (0, "")
-    assert pod.calls("python", "cancel_previous_work.py") == []
+    assert pod.calls("python", "own_work.py", "cancel") == []
 
 
 # Work that is put back ---------------------------------------------------------------------------------------
@@ -295,10 +295,10 @@ def test_work_that_a_pod_put_back_is_followed_to_its_exit_code(make: Make, how: 
     pod = make(AGAIN, {"command": "exit 3", **how})
     pod.play("batch", "echo ƒ")
     pod.play("job attach", "exit 3")
-    pod.play("python follow.py", f"exit {code}")
+    pod.play("python own_work.py follow", f"exit {code}")
     assert pod.run() == (code, f"{FAILED} {code}\n" if code else "")
-    [call] = pod.calls("python", "follow.py")
-    assert call.words[2:] == ["3"]
+    [call] = pod.calls("python", "own_work.py", "follow")
+    assert call.words[3:] == ["3"]
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_work_that_succeeded_or_is_not_put_back_is_not_followed(
 ) -> None:
     pod = make(values, {"command": command})
     pod.run()
-    assert pod.calls("python", "follow.py") == []
+    assert pod.calls("python", "own_work.py", "follow") == []
 
 
 @pytest.mark.parametrize(

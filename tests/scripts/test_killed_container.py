@@ -93,7 +93,7 @@ def test_work_with_a_kept_queue_runs_again_and_its_former_run_is_cancelled_first
     pod.play("run", f"[ -e {pod.root}/second ] && exit 3; : >{pod.root}/second; sleep 600")
     again = killed(pod, pod.root / "second")
     assert (again.wait(), again.log) == (3, f"{GOES_ON}minicluster: the job failed with exit code 3\n")
-    assert pod.verbs().count("python cancel_previous_work.py") == 2
+    assert pod.verbs().count("python own_work.py") == 2
 
 
 @pytest.mark.parametrize("code", [0, 3])

@@ -103,7 +103,7 @@ work() {
   if [ "$code" != 0 ] && [ "$mc_on_stop" = requeue ] && [ ! -e "$mc_state/run/stopping" ]; then
     set -- "$code"
     code=0
-    "$mc_flux" python "$mc_files/follow.py" "$1" || code=$?
+    "$mc_flux" python "$mc_files/own_work.py" follow "$1" || code=$?
   fi
   [ -z "$mc_timed" ] || timed fluxsubmit "$begin"
   finish "$code"
@@ -158,7 +158,7 @@ submit() {
 # A kept queue may have this work already, and the work must not run twice.
 cancel_previous_work() {
   is_kept || return 0
-  "$mc_flux" python "$mc_files/cancel_previous_work.py" || {
+  "$mc_flux" python "$mc_files/own_work.py" cancel || {
     echo "minicluster: nothing is submitted: the kept queue can't be searched for an earlier run of this work" >&2
     exit 1
   }

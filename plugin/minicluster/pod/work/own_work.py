@@ -1,7 +1,9 @@
-"""follow.py CODE: on the lead, waits for the copies of the cluster's own work that were put into the queue.
+"""own_work.py cancel | own_work.py follow CODE: on the lead, what becomes of the cluster's own work that runs again.
 
-Prints their output, and ends with the exit code of the whole work. Without a copy that is CODE, with which the work
-ended. Otherwise it is the largest exit code of its jobs that have no copy.
+``cancel`` cancels what a previous lead submitted to a kept queue: this lead submits it again. ``follow`` waits for the
+copies of this lead's work that were put into the queue, prints their output, and ends with the exit code of the whole
+work. Without a copy that is CODE, with which the work ended. Otherwise it is the largest exit code of its jobs that
+have no copy.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
@@ -13,7 +15,7 @@ import time
 from typing import Any, Iterator
 
 import flux
-from flux.job import JobID
+from flux.job import JobID, cancel
 from losses import PUT_BACK_TIMES, has_lost_node
 from requeue import lookup, losses_of, own_attributes
 from state import exit_code, jobs
@@ -22,6 +24,13 @@ from state import exit_code, jobs
 COPY_SECONDS, COPY_POLL_SECONDS = 15.0, 0.2
 #: How the jobs of the work can have ended, as filters of a query
 RESULT_WORDS = ("completed", "failed", "canceled", "timeout")
+
+
+def cancel_previous(handle: Any) -> None:
+    """Cancel the active jobs that have the mark of the submit words (``user.minicluster.work``). Raises OSError."""
+    for job in [*jobs(handle, "pending", []), *jobs(handle, "running", [])]:
+        if own_attributes(lookup(handle, job["id"])).get("work"):
+            cancel(handle, job["id"], "minicluster: the new lead submits this work again")
 
 
 def own_work(handle: Any, states: str) -> Iterator[tuple[dict[str, Any], str]]:
@@ -54,9 +63,8 @@ def is_awaited(handle: Any) -> bool:
     return any(losses_of(lookup(handle, job["id"])) < PUT_BACK_TIMES for job in lost)
 
 
-def main(code: int) -> int:
+def follow(handle: Any, code: int) -> int:
     """Show the output of each copy until none is left, and return the exit code of the work. Raises OSError."""
-    handle = flux.Flux()
     shown: set[int] = set()
     end = time.monotonic() + COPY_SECONDS
     while True:
@@ -74,4 +82,8 @@ def main(code: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    verb, *code_of_work = sys.argv[1:]
+    if verb == "cancel":
+        cancel_previous(flux.Flux())
+    else:
+        sys.exit(follow(flux.Flux(), int(code_of_work[0])))
