@@ -1,18 +1,21 @@
 """Post-rendering: a stream of manifests with its MiniClusters rendered, and everything else byte for byte.
 
 Of a cluster, the ConfigMap has the settings, and each text of the user in a file of its own: no text of the user
-becomes part of a line that a shell reads. The programs of ``pod/`` are beside them, or in ConfigMaps that clusters
-share (shared.py).
+becomes part of a line that a shell reads. The programs of ``pod/`` are in a ConfigMap that the MiniClusters of a
+release share, or in a cluster's own: Helm keeps a release in one Secret of at most 1 MiB, and the programs are most of
+what a MiniCluster is made of. The chart names that ConfigMap, and hands over the files of a live one: an upgrade
+changes no program that live pods run.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
+from minicluster import pod
 from minicluster.errors import CurveError, SpecError
-from minicluster.render import broker, curve, devices, handover, revision, settings, shared, stream, upgrade, work
+from minicluster.render import broker, curve, devices, handover, revision, settings, stream, upgrade, work
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -27,6 +30,20 @@ SNIPPETS = {
 }
 #: Bytes of data that Kubernetes allows in a ConfigMap.
 DATA_BYTES = 1_048_576
+#: Annotation with the version that the programs are of, by which the chart knows whether a new Job can run them
+VERSION_ANNOTATION = "minicluster/version"
+#: How the names of Slurm's commands begin, which are in a ConfigMap of their own, and of others that are there for want
+#: of room; a version without the former has but one ConfigMap
+SLURM_PREFIX = "slurm"
+BESIDE_SLURM = (
+    *("end_idle.", "epilog.", "idle_jobs.", "ingest.", "inner_jobs.", "job_gpus.", "job_notes.", "job_peaks."),
+    *("job_record.", "notify.", "preemption", "put_back.", "shared_memory.", "start_times.", "usage."),
+)
+
+#: Programs by the name of their file
+Files = Mapping[str, str]
+#: Namespace and name of a ConfigMap
+Key = tuple[str, str]
 
 
 def render(
@@ -50,13 +67,13 @@ def render(
         for document in handovers:
             live.update(handover.live_jobs(document))
         revisions.update(filter(None, (str(document.get("last") or "") for document in handovers)))
-        programs = shared.files(clusters)
+        programs = _shared_programs(clusters)
         left = dict(programs)
         for cluster in clusters:
             for warning in remarks(cluster):
                 say(f"warning: MiniCluster {cluster.name}: {warning}")
             keypair = partial(_keypair, cluster, seed, allow_random)
-            yield chain(shared.documents(cluster, left), documents(cluster, keypair, programs))
+            yield chain(_shared_documents(cluster, left), documents(cluster, keypair, programs))
         assert not left, f"no cluster of the release has the programs {list(left)}"
 
     rendered = b"".join(stream.render(data, expand))
@@ -94,7 +111,7 @@ def _keypair(
 
 
 def documents(
-    cluster: MiniClusterModel, keypair: curve.Keypair, beside: Mapping[shared.Key, shared.Files] | None = None
+    cluster: MiniClusterModel, keypair: curve.Keypair, beside: Mapping[Key, Files] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield the ConfigMap, and the Secret unless a Secret of the user has the certificate.
 
@@ -103,8 +120,8 @@ def documents(
     """
     certificate = curve.certificate(cluster, keypair)
     data = _data(cluster)
-    if shared.are_own(cluster, beside or {}):
-        data = {**shared.of_brokers(), **data}
+    if _has_own_programs(cluster, beside or {}):
+        data = {**programs_of_brokers(), **data}
     if cluster.installed:
         sidecars = {sidecar["name"] for sidecar in cluster.sidecars}
         data = upgrade.files(cluster.installed.files, data, sidecars, work.words_before_flags(cluster))
@@ -134,7 +151,7 @@ def _metadata(cluster: MiniClusterModel, suffix: str) -> dict[str, Any]:
 
 def _data(cluster: MiniClusterModel) -> dict[str, str]:
     """Return the files by name: the settings, and the user's texts that are not empty."""
-    data = {**shared.of_others(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
+    data = {**programs_of_others(), "broker.toml": broker.config(cluster), "settings.sh": settings.shell(cluster)}
     data["agent.json"] = json.dumps(settings.agent(cluster), indent=2) + "\n"
     commands = cluster.runner.get("commands", {})
     texts = {file: commands.get(key, "") for key, file in SNIPPETS.items()} | work.files(cluster)
@@ -153,3 +170,68 @@ def _container_files(container: Mapping[str, Any]) -> dict[str, str]:
         f"{name}.pre.sh": commands.get("servicePre", ""),
         f"{name}.post.sh": commands.get("post", ""),
     }
+
+
+def _shared_programs(clusters: Iterable[MiniClusterModel]) -> dict[Key, Files]:
+    """Return the files of each ConfigMap that several clusters share: those of the live one, else this version's."""
+    by_key: dict[Key, Files] = {}
+    for cluster in clusters:
+        for one in filter(_is_shared, cluster.programs):
+            key = (cluster.namespace, one.name)
+            by_key[key] = one.files or by_key.get(key, programs_of_brokers())
+    return by_key
+
+
+def _is_shared(one: handover.Programs) -> bool:
+    return bool(one.name)
+
+
+def _has_own_programs(cluster: MiniClusterModel, programs: Mapping[Key, Files]) -> bool:
+    """Tell whether the programs are in the cluster's own ConfigMap, whose files pods prefer.
+
+    So they are in a document that no chart wrote, for a live Job of an older version, and where a new Job would meet
+    live programs that are not those of this version.
+    """
+    is_new = cluster.installed is None
+    names = [one.name for one in cluster.programs]
+    fresh = programs_of_brokers()
+    others = (programs.get((cluster.namespace, name), fresh) for name in names)
+    return not names or not all(names) or (is_new and any(each != fresh for each in others))
+
+
+def _shared_documents(cluster: MiniClusterModel, left: dict[Key, Files]) -> Iterable[dict[str, Any]]:
+    """Yield the ConfigMaps of a cluster's programs that no cluster before it had, and take them from ``left``."""
+    for one in filter(_is_shared, cluster.programs):
+        data = left.pop((cluster.namespace, one.name), None)
+        if data is not None:
+            for name, part in _parts(one.name, data):
+                metadata = {
+                    "name": name,
+                    "namespace": cluster.namespace,
+                    # it is of no single cluster
+                    "labels": {key: text for key, text in cluster.labels.items() if key != stream.INSTANCE},
+                    "annotations": {**cluster.annotations, VERSION_ANNOTATION: one.version},
+                }
+                yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": part}
+
+
+def _parts(name: str, data: Files) -> Iterable[tuple[str, dict[str, str]]]:
+    """Yield the files of each ConfigMap by its name: `kubectl apply` could not copy all in one annotation."""
+    if not any(file.startswith(SLURM_PREFIX) for file in data):
+        yield name, dict(data)
+        return
+    second = {file: text for file, text in data.items() if file.startswith((SLURM_PREFIX, *BESIDE_SLURM))}
+    yield name, {file: text for file, text in data.items() if file not in second}
+    yield f"{name}-slurm", second
+
+
+@cache
+def programs_of_brokers() -> Files:
+    """Return the programs of the brokers' pods and services by file name."""
+    return {name: text for name, text in pod.shipped().items() if name not in upgrade.NOT_OF_BROKERS}
+
+
+@cache
+def programs_of_others() -> Files:
+    """Return the programs of other pods, which are new with each upgrade. Every cluster has its own."""
+    return {name: text for name, text in pod.shipped().items() if name in upgrade.NOT_OF_BROKERS}

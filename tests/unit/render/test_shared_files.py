@@ -10,7 +10,7 @@ from minicluster.errors import SpecError
 from minicluster.pod import shipped
 from minicluster.render import curve, postrender
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.shared import BESIDE_SLURM
+from minicluster.render.postrender import BESIDE_SLURM
 from support import GROUP, SEED, load_all
 
 Cluster = Callable[..., MiniClusterModel]

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from minicluster.pod import programs, without_comments
-from minicluster.render.shared import _parts, of_brokers
+from minicluster.render.postrender import _parts, programs_of_brokers
 
 #: Of all annotations of an object (apimachinery's TotalAnnotationSizeLimitB)
 ANNOTATION_BYTES = 256 << 10
@@ -42,6 +42,6 @@ def statements(text: str) -> str:
 
 
 def test_kubectl_apply_has_room_for_its_copy() -> None:
-    sizes = [len(json.dumps({"data": data})) for _, data in _parts("a", of_brokers())]
+    sizes = [len(json.dumps({"data": data})) for _, data in _parts("a", programs_of_brokers())]
     assert sum(sizes) > ANNOTATION_BYTES / 2
     assert max(sizes) < ANNOTATION_BYTES - 8192

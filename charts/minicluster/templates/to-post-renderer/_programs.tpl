@@ -56,7 +56,7 @@ Reads live ConfigMaps with programs: their version, "" when there is none, and t
 {{- end }}
 
 {{/*
-The ConfigMaps with the programs of the cluster's Jobs, for the post-renderer (plugin/minicluster/render/shared.py), as
+The ConfigMaps with the programs of the cluster's Jobs, for the post-renderer (plugin/minicluster/render/postrender.py), as
 JSON: name, version and, if live pods run them, the files. One hand-over document of a release has the files.
 */}}
 {{- define "minicluster.allPrograms" -}}
