@@ -18,6 +18,8 @@ from support import front_door
 
 PACKAGE = Path(messages.__file__).parent.parent
 WHERE = Where("lab", "a b")
+#: The module with commands that stand alone; how a command in a message begins
+WHY, BEGINS = "status/why.py", re.compile("`(?:minicluster|kubectl|helm) ")
 #: What stands for a command as a noun, and is no line to paste
 NOUNS = {
     "minicluster keygen",  # needs a name and a file, which only the user knows
@@ -44,18 +46,15 @@ OF_ALL = {("kubectl", "get"), ("kubectl", "describe"), ("helm", "list")}
 
 def texts(tree: ast.AST) -> Iterator[str]:
     """Yield the texts of a module that are no docstrings, with an x for what is computed."""
-    docs = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr)
-    }
-    parts: set[int] = set()
+    # a docstring is before its text, and so is what a text is a part of
+    known: set[ast.AST] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            parts |= {id(each) for each in node.values}
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr):
+            known.add(node.body[0].value)
+        elif isinstance(node, ast.JoinedStr):
+            known |= {*node.values}
             yield "".join(str(each.value) if isinstance(each, ast.Constant) else "x" for each in node.values)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs | parts:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in known:
             yield node.value
 
 
@@ -64,9 +63,11 @@ def found() -> Iterator[tuple[str, str]]:
     for file in sorted(PACKAGE.rglob("*.py")):
         if "chart" not in file.relative_to(PACKAGE).parts:
             name = str(file.relative_to(PACKAGE))
-            for text in texts(ast.parse(file.read_text())):
+            source = file.read_text()
+            # each of the workers looks for them before its first test
+            for text in texts(ast.parse(source)) if BEGINS.search(source) or name == WHY else ():
                 yield from ((name, match[1]) for match in PASTED_COMMAND.finditer(text))
-                if name == "status/why.py" and text.startswith("minicluster ") and not text.endswith("--"):
+                if name == WHY and text.startswith("minicluster ") and not text.endswith("--"):
                     yield name, text
 
 
