@@ -130,7 +130,7 @@ def between_rooms() -> list[tuple[str, str]]:
 
 FIGURES = (
     Figure("statements of the package", statements, 24935),
-    Figure("files of the package", files, 288),
+    Figure("files of the package", files, 285),
     Figure("arrows between rooms", arrows, 127),
     Figure("doors of rooms", doors, 75),
     Figure("named templates of the chart", defines, 148),
