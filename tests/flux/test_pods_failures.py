@@ -54,6 +54,7 @@ def expect(cluster: FluxRelease, which: str) -> None:
         words = ("minicluster", "status", NAME, "-n", cluster.namespace, "-o", "json")
         found = json.loads(cluster.cluster.output(*words))
         line = re.sub(rf"\b{NAME}\b", DEMO, ": ".join(filter(None, [found["state"], found["why"]])))
+        line = line.replace(f" -n {cluster.namespace}`", "`")
         if line not in said:
             said.append(line)
         return matches(FAILURES[which].status, line)

@@ -40,7 +40,8 @@ def submitted(handle: Any, run: Mapping[str, Any], place: str, mark: str) -> str
 def submit(handle: Any, run: Mapping[str, Any], mark: str) -> str:
     """Submit a run, and return its job, or its jobs. Exits with 2 if flux refuses it. Raises OSError."""
     own = [f"--job-name={run['schedule']}", *run["options"], f"--setattr=user.minicluster.schedule={json.dumps(mark)}"]
-    words = [f"{os.environ['MINICLUSTER_HOME']}/bin/flux", "submit", *own, "--", *run["command"]]
+    # no "--": Flux before 0.66 takes it for the command
+    words = [f"{os.environ['MINICLUSTER_HOME']}/bin/flux", "submit", *own, *run["command"]]
     done = subprocess.run(words, check=False, stdout=subprocess.PIPE)
     if done.returncode:
         # a broker that ends takes no jobs: another try may find the next one
