@@ -211,7 +211,8 @@ class FakeFlux:
 
     def job_ingest_stats_get(self, *_: Any) -> dict[str, Any]:
         backlog = self.validates.pop(0) if self.validates else 0
-        return {"pipeline": {"frobnicator": {"backlog": 0}, "validator": {"backlog": backlog}}}
+        crews = {"frobnicator": {"requests": 9, "backlog": 0}, "validator": {"requests": 9, "backlog": backlog}}
+        return {"pipeline": crews}
 
     def kvs_commit(self, payload: Any, _: int | None) -> None:
         assert (payload["namespace"], payload["ops"]) == ("primary", [])

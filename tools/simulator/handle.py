@@ -128,7 +128,7 @@ class Handle:
 
     def job_ingest_stats_get(self, its: Instance, _: Any) -> dict[str, Any]:
         """Answer with the jobs that it looks at."""
-        return {"pipeline": {"validator": {"backlog": its.backlog}}}
+        return {"pipeline": {"validator": {"requests": its.given, "backlog": its.backlog}}}
 
     def kvs_commit(self, _its: Instance, _: Any) -> None:
         """Answer when what was written before is."""

@@ -29,7 +29,8 @@ class Instance(JobQueue):
         self.brokers[rank] = Broker(self.loop.now)
         if rank == 0:
             self.generation += 1
-            self.starttime, self.is_stopped, self.service, self.backlog = self.loop.now, False, None, 0
+            self.starttime, self.is_stopped, self.service = self.loop.now, False, None
+            self.given = self.backlog = 0
             self.online.clear()
             for job in [job for job in self.active.values() if job.state in FILTERS["running"]]:
                 self.end_by(job, "exec", FORMER_LEAD_NOTE)
@@ -79,6 +80,7 @@ class Instance(JobQueue):
 
     def ingest(self, submit: Callable[[], int], tell: Callable[[int], None]) -> None:
         """Look at a job before it is submitted, as long as this lead lives, whoever waits for it; tell its id."""
+        self.given += 1
         self.backlog += 1
         generation, is_late = self.generation, self.random.random() < VALIDATE_LATE_PART
 

@@ -46,7 +46,7 @@ class JobQueue:
         self.journals: list[Callable[[int, dict[str, Any]], None]] = []  #: who hears the events of all jobs
         self.clients: dict[str, Callable[[], None]] = {}  #: what ends the programs of clients
         self.lead_ended: Callable[[], None] = lambda: None
-        self.backlog = 0  #: jobs that it looks at
+        self.given, self.backlog = 0, 0  #: jobs that it got from clients, and those that it still looks at
         self._is_scheduling = False
         self.listed_at = 0.0  #: when job-list knows all that has happened
 

@@ -103,7 +103,7 @@ class Lost:
     """Jobs that lost their node, each until it has a copy, or gets none."""
 
     def __init__(self, handle: Any) -> None:
-        self.handle, self.begin = handle, time.monotonic()
+        self.handle, self.begin, self.has_looked = handle, time.monotonic(), False
         self.jobs: list[tuple[float, Any]] = []  #: until when each may get one
 
     def add(self, job: Any) -> None:
@@ -116,12 +116,12 @@ class Lost:
             return
         now = time.monotonic()
         # what it puts back may be listed later
-        is_begun = now > self.begin + LOOK_BACK_SECONDS or has_looked(self.handle)
+        self.has_looked = self.has_looked or now > self.begin + LOOK_BACK_SECONDS or has_looked(self.handle)
         copies = copies_after(self.handle, min(job.job for _, job in self.jobs))
         jobs, self.jobs = self.jobs, []
         for end, job in jobs:
             copy = copies.get(JobID(job.job).f58plain)
-            if copy is None and (now < end or not is_begun):
-                self.jobs.append((end if is_begun else now + LOST_SECONDS, job))
+            if copy is None and (now < end or not self.has_looked):
+                self.jobs.append((end if self.has_looked else now + LOST_SECONDS, job))
             else:
                 yield job, copy
