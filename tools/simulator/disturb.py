@@ -170,6 +170,7 @@ def happen_to_bursts(world: World, random: Random) -> None:
         (40, lambda: submit(world, random, nodes)),
         (6, lambda: following.kill(random)),
         (3, lambda: following.stop(random)),
+        (3, lambda: following.kill_at_removal(random)),
         (6, lambda: kubernetes.kill(random.choice([0, index, index]))),
         (4, lambda: world.evict(index)),
         (4, lambda: world.delete(index)),
@@ -202,8 +203,7 @@ def cut_at_end(world: World, random: Random) -> None:
 
 def time_left(world: World, job: Job) -> float:
     """Return how long a job still runs."""
-    began: float = job.fields["t_run"]
-    return began + job.work - EPOCH_SECONDS - world.loop.now
+    return float(job.fields["t_run"]) + job.work - EPOCH_SECONDS - world.loop.now
 
 
 def choose(kinds: Sequence[tuple[int, Callable[[], object]]], random: Random) -> None:

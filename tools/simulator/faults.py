@@ -219,9 +219,17 @@ FAULTS = (
         seed=9,
     ),
     Fault(
+        "a release that was half removed by a killed Helm stayed, with the certificate",
+        "follower",
+        "        if now >= self._left + revisions.KILLED_SECONDS:",
+        "        if False:",
+        seed=49,
+    ),
+    Fault("the bursts of a root that had ended stayed", "demand", "if end and (job or", "if False and (job or", seed=9),
+    Fault(
         "a client was told that its job had failed, which the lead put back later",
         "recorded",
-        "now > self.begin + LOOK_BACK_SECONDS or has_looked(self.handle)",
+        "self.has_looked or now > self.begin + LOOK_BACK_SECONDS or has_looked(self.handle)",
         "True",
         seed=341,
     ),

@@ -28,6 +28,12 @@ from tools.simulator.setting import Setting
 BACKLOG_SECONDS, IDLE_SECONDS, JOIN_SECONDS = 5.0, 45.0, 120.0
 #: When somebody starts it again after its end, and how often its machine is lost, of all times that it is killed
 START_SECONDS, LOST_PART = (1.0, 200.0), 0.5
+#: How long it takes at most until nothing is left of the bursts of a root that has ended
+END_SECONDS = 600.0
+#: How often a root is deleted, of all times that it ends; and how often the command is killed then, of the others
+DELETED_PART, KILLED_PART = 0.5, 0.5
+#: When a Helm is in the midst of a removal, after its begin
+MIDST_SECONDS = (0.0, 6.0)
 #: How often the main thread looks whether the others have ended
 JOIN_POLL_SECONDS = 10.0
 
@@ -66,6 +72,7 @@ class Following:
         """Make the Job of a burst, or change its size."""
         job, size = self.kubernetes.jobs[name], int(values["size"])
         assert size <= len(job.ranks), f"{name} gets {size} hosts, and {len(job.ranks)} are registered"
+        assert f"{name}-root-curve" in self.commands.secrets, f"the pods of {name} have no certificate"
         self.grown += size > job.size
         if not job.is_there:
             job.make(size, {})
@@ -162,20 +169,61 @@ class Following:
                 thread.kill()
             self.loop.at(random.uniform(*START_SECONDS), self.start)
 
+    def kill_at_removal(self, random: Random) -> None:
+        """Kill the command in the midst of the next removal."""
+
+        def kill() -> None:
+            self.commands.helm.removes = lambda: None
+            self.loop.at(random.uniform(*MIDST_SECONDS), lambda: self.kill(random))
+
+        self.commands.helm.removes = kill
+
     def stop(self, random: Random) -> None:
         """Tell the command to end; somebody starts it again."""
         if self.is_on:
             with suppress(KeyboardInterrupt):  # the second time
                 self._end()
-            self.loop.at(random.uniform(*START_SECONDS), self.start)
+            self.loop.at(random.uniform(*START_SECONDS), self._start_again)
+
+    def _start_again(self) -> None:
+        """Start the command once it has finished what it had begun."""
+        if self.is_on:
+            self.loop.at(JOIN_POLL_SECONDS, self._start_again)
+        self.start()
 
     def settle(self, run: Callable[[float], None], submit: Callable[[], None]) -> str:
         """Let a job need a burst that nothing disturbs, and return what is wrong then."""
+        self.commands.helm.removes = lambda: None
         before = self.grown
         submit()
         run(4 * JOIN_SECONDS)
         times = self.grown - before
         return "" if times == 1 else f"bursts grew {times} times for one job"
+
+    def left(self) -> list[str]:
+        """Return what there is of the bursts."""
+        names = [limits.name for limits in self._limits]
+        secrets = [f"Secret {secret}" for name in names if (secret := f"{name}-root-curve") in self.commands.secrets]
+        releases = [f"release {name}" for name in names if self.commands.helm.releases.get(name)]
+        return [*(f"Job {name}" for name in names if self.kubernetes.jobs[name].is_there), *releases, *secrets]
+
+    def end_root(self, run: Callable[[float], None], submit: Callable[[], object]) -> str:
+        """Let the root end, or delete it, while a job runs on a burst, and return what is wrong then."""
+        kubernetes, random = self.kubernetes, self.kubernetes.random
+        submit()
+        run(JOIN_SECONDS)
+        if random.random() < DELETED_PART:
+            kubernetes.delete(kubernetes.own)
+        else:
+            kubernetes.instance.lose(0)
+            for job in kubernetes.jobs.values():
+                job.has_ended = True
+            kubernetes.reconcile_soon()
+            if random.random() < KILLED_PART:
+                self.loop.at(random.uniform(0.0, JOIN_SECONDS), lambda: self.kill(random))
+        run(END_SECONDS)
+        left = self.left()
+        return f"the root has ended, and there is the {', '.join(left)}" if left else ""
 
     def end(self) -> None:
         """End all."""

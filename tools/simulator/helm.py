@@ -37,6 +37,7 @@ class Helm:
         """``apply`` makes the objects of a release with some values."""
         self.kubernetes, self._apply = kubernetes, apply
         self.releases: dict[str, list[Revision]] = {}
+        self.removes: Callable[[], None] = lambda: None  #: is told when it has begun to remove a release
 
     def run(self, words: Sequence[str], stdin: str) -> str:
         """Run a command. Raises CommandError."""
@@ -49,7 +50,7 @@ class Helm:
             "version": lambda: "v4.0.0",
             "history": lambda: self._history(name),
             "get": lambda: self._values(name),
-            "status": lambda: self._values(name),
+            "status": lambda: self._status(name),
             "upgrade": lambda: self._upgrade(name, options, {**(yaml.safe_load(stdin) or {}), **sets}),
             "rollback": lambda: self._rollback(name, int(names[1]) if names[1:] else 0),
             "uninstall": lambda: self._uninstall(name),
@@ -80,6 +81,10 @@ class Helm:
 
     def _values(self, name: str) -> str:
         return json.dumps(self._last(name).values)
+
+    def _status(self, name: str) -> str:
+        last = self._last(name)
+        return json.dumps({"info": {"status": last.status}, "config": last.values})
 
     def _upgrade(self, name: str, options: Mapping[str, str], values: Mapping[str, Any]) -> str:
         is_new = "--install" in options and not self._ask(lambda: bool(self.releases.get(name)))
@@ -140,6 +145,7 @@ class Helm:
         """Remove a release; it may be one whose removal was interrupted."""
         last = self._last(name)
         self._ask(lambda: setattr(last, "status", "uninstalling"), changes=True)
+        self.removes()
         job = self.kubernetes.jobs[name]
         self._ask(lambda: self._delete(job), changes=True)
         end = self.kubernetes.loop.now + REMOVAL_SECONDS

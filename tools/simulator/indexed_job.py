@@ -20,10 +20,11 @@ class IndexedJob:
         self.budget: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "spec": {}}
         self.make(size or 0, {})
         self.is_there = size is not None
+        self.has_ended = False
 
     def make(self, size: int, record: Mapping[str, str]) -> None:
         """Make it."""
-        self.record, self.is_there = record, True
+        self.record, self.is_there, self.has_ended = record, True, False
         self.times += 1
         metadata = {"uid": f"u{self.times}", "resourceVersion": "1", "annotations": {}, "labels": {}}
         self.manifest = {
@@ -49,7 +50,7 @@ class IndexedJob:
     @property
     def size(self) -> int:
         """The pods that it is to have."""
-        is_none = not self.is_there or self.is_leaving or self.manifest["spec"]["suspend"]
+        is_none = not self.is_there or self.has_ended or self.is_leaving or self.manifest["spec"]["suspend"]
         return 0 if is_none else int(self.manifest["spec"]["parallelism"])
 
     def has(self, rank: int) -> bool:

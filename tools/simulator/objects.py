@@ -42,7 +42,7 @@ def job_object(kubernetes: Kubernetes, name: str) -> dict[str, Any]:
         "kind": "Job",
         "metadata": {**metadata, **own, "annotations": annotations},
         "spec": {**job.manifest["spec"], "backoffLimit": 100},
-        "status": {},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}] if job.has_ended else []},
     }
 
 

@@ -12,7 +12,7 @@ from random import Random
 
 from tools.simulator.client import Client
 from tools.simulator.clock import EPOCH_SECONDS, Loop
-from tools.simulator.following import Following
+from tools.simulator.following import END_SECONDS, Following
 from tools.simulator.handle import Handle
 from tools.simulator.indexed_job import IndexedJob
 from tools.simulator.instance import Instance
@@ -88,7 +88,7 @@ class World:
     def _check_shrink(self, shrinks: IndexedJob, size: int) -> None:
         going = shrinks.ranks[size:]
         busy = sorted(rank for rank in self.flux.used() if rank in going)
-        if busy and self.flux.is_alive:
+        if busy and self.flux.is_alive and self.kubernetes.own.size:
             raise BrokenError(f"the size becomes {size}, and jobs run on {busy}")
         kueue, now = self.kubernetes.kueue, EPOCH_SECONDS + self.loop.now
         if (kueue and self.loop.now - kueue.refused < QUOTA_SECONDS) or self.setting.bursts:
@@ -196,6 +196,9 @@ class World:
             if problem:
                 raise BrokenError(problem)
             self._check()
+            last = Load(self.setting.most + 1, seconds=END_SECONDS)
+            if problem := self.following.end_root(self.run, lambda: self.flux.submit(last.jobspec(), 16, last.seconds)):
+                raise BrokenError(problem)
 
     def _wake_for_last_jobs(self) -> None:
         """Wake a cluster that sleeps on jobs which its lead took in its last moments: nobody could see them."""
@@ -225,6 +228,8 @@ class World:
             raise BrokenError(f"the size of an idle cluster is {size}, not {self.setting.least}")
         if more := [name for name, job in self.kubernetes.jobs.items() if job is not self.kubernetes.own and job.size]:
             raise BrokenError(f"the idle cluster has pods of {more}")
+        if self.following and (left := self.following.left()):
+            raise BrokenError(f"nobody needs a burst, and there is the {', '.join(left)}")
         missing = [rank for rank in range(size) if rank not in self.flux.online]
         drained = [rank for rank in self.flux.drained if rank < size]
         if missing or drained:

@@ -1,4 +1,4 @@
 """Other clusters and machines that join a root.
 
-Doors: followers, install, machines, root.
+Doors: followers, install, machines, removal, root.
 """

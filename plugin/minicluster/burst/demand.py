@@ -79,7 +79,9 @@ class Demand:
     """Tells the lead what each burst offers, and knows what the queue needs of it."""
 
     def __init__(self, root: MiniClusterModel, kubernetes: KubePort, bursts: Mapping[str, Offer]) -> None:
-        self.error: Exception | None = None  #: why it has stopped: the root has ended, or a bug
+        self.error: Exception | None = None  #: why it has ended: with the root, or by a bug
+        self.has_root_ended = False  #: whether the root was there, and its bursts are to go
+        self._has_lived = False  #: whether the root was seen alive
         self._root, self._kubernetes, self._jobs = root, kubernetes, root_jobs(root)
         self._offers = {**{job.name: job.offer({}) for job in self._jobs}, **bursts}
         self._number = 0  #: number of the newest offers
@@ -145,7 +147,7 @@ class Demand:
     def _run(self) -> None:
         """Talk to one lead after the other, until the root has ended."""
         retry = RETRY_SECONDS
-        while not self.has_stopped:
+        while not (self.has_stopped or self.has_root_ended):
             try:
                 for answer in self._talk():
                     if self.has_stopped:
@@ -161,7 +163,7 @@ class Demand:
             retry = min(2 * retry, MOST_RETRY_SECONDS)
 
     def _say_once(self, text: str) -> None:
-        if text != self._said and not self.has_stopped:
+        if text != self._said and not (self.has_stopped or self.has_root_ended):
             streams.say(f"what the queue needs is not known: {text}")
         self._said = text
 
@@ -210,9 +212,12 @@ class Demand:
         cluster = Cluster(kubernetes, name)
         job, lead = cluster.read_job(), cluster.read_lead()
         end = end_of(name, job)
-        if end:
+        if end and (job or self._has_lived):
+            self.has_root_ended, self.error = True, BurstError(f"{ended(name, end, lead)}: its bursts are removed")
+        elif end:
             way = "helm uninstall removes what is left of its bursts"
             self.stop(BurstError(f"{ended(name, end, lead)}; {way}"))
+        self._has_lived = not end
         if end or not lead or not lead.is_ready:
             state = end or describe(kubernetes, see(kubernetes, name, job, lead))
             raise BurstError(f"{name} is {': '.join(filter(None, state))}")

@@ -10,16 +10,16 @@ import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from minicluster.burst import install, root
+from minicluster.burst import install, removal, root
 from minicluster.burst.demand import JOB_SECONDS, BurstNeed, Demand, Offer
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
-from minicluster.cluster.job import end_of
 from minicluster.console import streams
 from minicluster.console.messages import counted
-from minicluster.errors import BurstError, MiniClusterError
+from minicluster.errors import MiniClusterError
 from minicluster.flux import to_idset
 from minicluster.kube.names import OUR_PREFIX
+from minicluster.release import revisions
 
 #: Seconds for which a burst that failed is left alone, at first and at most
 REST_SECONDS, MOST_REST_SECONDS = 15.0, 900.0
@@ -104,6 +104,7 @@ class Follower:
         self._looked = -math.inf  #: when that was read
         self._rest, self._rested = REST_SECONDS, -math.inf  #: how long it is left alone next; when that last ended
         self._missing = math.inf  #: since when hosts are missing in Flux
+        self._left = math.inf  #: since when it has no Job, and is not gone
         self._is_late = False  #: whether its hosts count only once they have joined
         self._why = f"{self.name} is scaling down"
 
@@ -115,10 +116,13 @@ class Follower:
             self.demand.stop(error)
 
     def _follow(self) -> None:
-        """Step by step until the demand has stopped."""
+        """Step by step until the demand has stopped, or the root has ended and the burst is removed."""
         while not self.demand.has_stopped:
             seen = self.demand.changes
             try:
+                if self.demand.has_root_ended:
+                    removal.end_with_root(self.request, self.how.seconds)
+                    return
                 self.demand.wait(self._step(time.monotonic()), seen)
             except MiniClusterError as error:
                 self._leave_alone(str(error))
@@ -167,21 +171,18 @@ class Follower:
             self.demand.offer(self.name, Offer(burst.first, burst.size, size, max(size, self.policy.max)))
 
     def _look(self) -> None:
-        """Read the size; remove what has ended. Raises MiniClusterError."""
-        target = self.request.target
-        job = target.get("job", self.name)
-        if "deletionTimestamp" in job.get("metadata", {}):
-            raise BurstError(f"it is being removed from {target}")
-        end = end_of(self.name, job) if job else None
-        if end:
-            streams.say(f"{self.name}: its Job has ended: {': '.join(filter(None, end))}: removing it")
-            install.uninstall(self.request, self.how.seconds)
-            # the burst's next Job may end at once too
-            raise BurstError("its Job had ended")
+        """Read the size; remove what has ended, or what an interrupted change has left. Raises MiniClusterError."""
+        job, now = self.request.target.get("job", self.name), time.monotonic()
+        if job:
+            removal.clear(self.request, job, self.how.seconds, is_new=not self._is_clean)
+        self._left = min(self._left, now) if not job and removal.is_left(self.request) else math.inf
+        if now >= self._left + revisions.KILLED_SECONDS:
+            streams.say(f"{self.name}: removing what an interrupted change has left")
+            removal.remove_rest(self.request, self.how.seconds)
         size = min(int(job.get("spec", {}).get("completions", 0)), self.request.burst.size)
         if self._size != size:
             self._missing = math.inf
-        self._size, self._looked = size, time.monotonic()
+        self._size, self._looked = size, now
 
     def _check_joined(self, answer: BurstNeed, now: float) -> float:
         """Say when all hosts have joined. Hosts that don't join in time count only once they have joined.
@@ -239,7 +240,7 @@ class Follower:
             made, _ = install.prepare(request, self.how.address, size)
             install.upgrade(request, made, self.how)
         else:
-            install.uninstall(request, self.how.seconds)
+            removal.uninstall(request, self.how.seconds)
 
     def _say(self, old: int, why: str) -> None:
         streams.say(f"{self.name}: {old} -> {self._size} hosts: {why}")

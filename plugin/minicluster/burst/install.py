@@ -1,14 +1,13 @@
-"""Installs a burst that is a release, waits until it has joined, and removes it when its jobs have ended."""
+"""Installs a burst that is a release, and waits until it has joined."""
 
 import json
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from minicluster.burst import plan, root
+from minicluster.burst import plan, removal, root
 from minicluster.burst.address import Address
 from minicluster.burst.root import BurstRequest, flux
 from minicluster.cluster.job import end_of
@@ -96,9 +95,9 @@ def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, 
     try:
         upgrade(request, values, how)
     except ToolError:
-        # if the Job was made, its pods still need the Secret
-        if is_new and not target.get("job", request.burst.name):
-            target.kubectl("delete", "secret", secret["metadata"]["name"])
+        # the pods of a Job need the Secret, and a release that is half made goes with it
+        if is_new and not (target.get("job", request.burst.name) or removal.own_status(request)):
+            removal.remove_secret(request)
         raise
 
 
@@ -134,7 +133,7 @@ def wait(request: BurstRequest, size: int, seconds: float) -> None:
     wanted = set(parse_idset(burst.ranks(size)))
     streams.say(f"installed {burst.name} in {target}: waiting for ranks {burst.ranks(size)} of {root}")
     with streams.waiting():
-        has_joined = until(_joined(request, wanted), seconds)
+        has_joined = removal.until(_joined(request, wanted), seconds)
     if not has_joined:
         missing = sorted(wanted - request.online())
         first = missing[0] if missing else burst.first
@@ -195,55 +194,3 @@ def problem(target: Kubernetes, name: str, index: int) -> str:
     log = lines.split(target.kubectl("logs", pod.name, "--tail=40"))
     ours = [line.removeprefix(OUR_PREFIX) for line in log if line.startswith(OUR_PREFIX)]
     return f"pod {pod.name} says: {ours[-1] if ours else 'nothing'}"
-
-
-def remove(request: BurstRequest, seconds: float) -> None:
-    """Drain the burst's hosts, wait until no job runs there, and uninstall the burst if it is a release.
-
-    Raises BurstError when jobs still run there after the time; the hosts stay drained then.
-    """
-    name, ranks, target = request.burst.name, request.burst.ranks(), request.target
-    if request.burst.is_release:
-        _check_release(target, name)
-    request.drain(ranks, f"{name} is being removed")
-    streams.say(f"drained ranks {ranks} of {request.root.name}: waiting for the jobs that run there")
-    with streams.waiting():
-        streams.say(Progress(f"{name}: its jobs end", is_quiet=True))
-        is_free = until(lambda: not request.busy(), seconds)
-    if not is_free:
-        raise BurstError(
-            f"after {seconds:g} s jobs still run on {name}, whose hosts take no new ones: run this again, or cancel "
-            "the jobs that `flux jobs` shows"
-        )
-    if not request.burst.is_release:
-        streams.say(
-            f"no job runs on {name}: stop the brokers there, and `flux resource undrain {name}` before they come back"
-        )
-        return
-    uninstall(request, seconds)
-    streams.say(f"removed {name}; its hosts are down until it is installed again")
-
-
-def uninstall(request: BurstRequest, seconds: float) -> None:
-    """Remove the burst's release and its Secret, within some seconds. Raises ToolError."""
-    # together with its pods, so that none of them is left when it is installed again
-    helm.uninstall(request.target, request.burst.name, seconds)
-    request.target.kubectl("delete", "secret", plan.secret_name(request.burst), "--ignore-not-found")
-
-
-def _check_release(target: Kubernetes, name: str) -> None:
-    """Raise BurstError when there is nothing to remove: its hosts would be drained for nothing."""
-    try:
-        target.helm("status", name)
-    except ToolError as error:
-        raise BurstError(
-            f"{name} can't be removed from {target}: {error}; --namespace and --context say where it is"
-        ) from None
-
-
-def until(condition: Callable[[], T], seconds: float) -> T:
-    """Ask each second; return the first true value, or the last value when the seconds are over."""
-    end = time.monotonic() + seconds
-    while not (value := condition()) and time.monotonic() < end:
-        time.sleep(1)
-    return value

@@ -28,6 +28,10 @@ ROOTS_RUNNER = ("command", "launcher", "batch", "batchRaw", "diagnostics")
 ROOTS_COMMANDS = ("brokerPre", "script", "prefix")
 
 
+#: The label of a burst's Secret that has the root's name
+ROOT_LABEL = "app.kubernetes.io/part-of"
+
+
 @dataclass(frozen=True)
 class Burst:
     """Hosts that a root has registered."""
@@ -101,7 +105,7 @@ def secret(root: MiniClusterModel, burst: Burst, certificate: str, namespace: st
     metadata["labels"] = {
         "app.kubernetes.io/name": "minicluster",
         "app.kubernetes.io/instance": burst.name,
-        "app.kubernetes.io/part-of": root.name,
+        ROOT_LABEL: root.name,
     }
     return curve.secret(metadata, certificate)
 

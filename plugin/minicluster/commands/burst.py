@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import click
 
-from minicluster.burst import followers, install, machines, root
+from minicluster.burst import followers, install, machines, removal, root
 from minicluster.burst.install import How
 from minicluster.burst.root import BurstRequest
 from minicluster.commands import options
@@ -128,7 +128,7 @@ def remove_burst(context: str, namespace: str, timeout: float, **of: Any) -> Non
     If jobs still run there after the timeout, nothing is uninstalled and the hosts stay drained. Brokers on machines of
     a hostlist are not stopped: do that yourself.
     """
-    install.remove(_request(Kubernetes(context, namespace), **of), timeout)
+    removal.remove(_request(Kubernetes(context, namespace), **of), timeout)
 
 
 @command.command("hosts")

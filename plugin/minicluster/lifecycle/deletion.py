@@ -34,7 +34,7 @@ def read_contents(kubernetes: KubePort, release: str) -> Contents | None:
     try:
         text = kubernetes.helm("get", "manifest", release)
     except ToolError as error:
-        if "release: not found" in str(error):
+        if helm.NOT_FOUND in str(error):
             return None
         raise
     return contents(text.encode())

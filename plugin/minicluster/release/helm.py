@@ -22,6 +22,8 @@ from minicluster.kube.port import KubePort
 CHART = (Path(__file__).parent.parent / "chart").resolve()
 #: The oldest Kubernetes that the chart supports: its manifests suit any later one.
 OLDEST = "1.27"
+#: What it says where there is no release of a name
+NOT_FOUND = "release: not found"
 #: Seconds that Helm waits for the pods of a release that it removes
 REMOVAL_SECONDS = 600.0
 

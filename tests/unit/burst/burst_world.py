@@ -2,7 +2,8 @@
 
 Its first word is the path of the program that it stands for. The world has the sizes of Jobs, the conditions of those
 that ended, drains by rank, what the queue needs of each burst, the ranks with jobs, the jobs that start at the next
-drain, whether the root is suspended, what fails and what was done.
+drain, whether the root is suspended, the bursts' Secrets, Helm's status of releases that are not deployed, and the root
+that releases name, what fails and what was done.
 """
 
 import fcntl
@@ -106,8 +107,12 @@ def change(world: dict[str, Any], words: list[str], line: str) -> None:
         world["sizes"][words[3]] = json.loads(sys.stdin.read())["size"]
         world["done"][-1] += f" {world['sizes'][words[3]]}"
     elif line.startswith("helm uninstall"):
-        del world["sizes"][words[2]]
-        world["ends"].pop(words[2], None)
+        for of in ("sizes", "ends", "releases"):
+            world[of].pop(words[2], None)
+    elif line.startswith("kubectl apply"):
+        world["secrets"].append(json.loads(sys.stdin.read())["metadata"]["name"])
+    elif line.startswith("kubectl delete secret"):
+        world["secrets"] = [name for name in world["secrets"] if name != words[3]]
     elif "resource drain --update" in line:
         reason = line.partition("minicluster: ")[2]
         world["drains"].update({str(rank): reason for rank in ranks(words[words.index("--update") + 1])})
@@ -148,8 +153,13 @@ def look(world: dict[str, Any], words: list[str], line: str) -> None:
         end("here\ncloud\n")
     if line.startswith("helm version"):
         end("v4.3.1")
-    if "-root-curve --ignore-not-found" in line:
-        end()
+    if line.startswith("helm status "):
+        status = world["releases"].get(words[2], "deployed" if words[2] in world["sizes"] else "")
+        config = {"flux": {"bursting": {"leadBroker": {"name": world["root"]}}}}
+        end({"info": {"status": status}, "config": config} if status else "Error: release: not found", not status)
+    if line.startswith("kubectl get secret") and "-root-curve" in line:
+        labels = {"app.kubernetes.io/part-of": "flux"}
+        end({"metadata": {"labels": labels}} if words[3] in world["secrets"] else "")
     for pattern, answer in json.loads((HERE / "answers").read_text()).items():
         if re.search(pattern, line):
             end(answer[1], answer[0]) if isinstance(answer, list) else end(answer)

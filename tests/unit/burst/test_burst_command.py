@@ -69,6 +69,11 @@ ANSWERS: dict[str, Any] = {
 }
 
 
+#: Of a burst of which only the Secret is left
+NO_RELEASE = [1, "Error: release: not found"]
+LEFT = {"get secret b0-root-curve": {"metadata": {"labels": {"app.kubernetes.io/part-of": "flux"}}}}
+
+
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     """Let a module be helm and kubectl, in a folder."""
     for name in ("helm", "kubectl"):
@@ -229,6 +234,12 @@ def test_burst_remove_drains_the_ranks_before_it_removes_the_release(run: Run, t
     ]
 
 
+def test_burst_remove_removes_what_a_killed_removal_has_left(run: Run, tmp_path: Path) -> None:
+    done = run("remove", "flux", "b0", answers={"helm status": NO_RELEASE, **LEFT})
+    assert done.stderr.endswith("removed b0; its hosts are down until it is installed again\n")
+    assert changes(tmp_path)[1:] == ["kubectl delete secret b0-root-curve --ignore-not-found"]
+
+
 def test_burst_hosts_writes_a_private_folder_for_a_hostlist(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     answers = {"^helm get values": HOSTLIST}
@@ -307,7 +318,7 @@ def waiting(*pods: Any) -> dict[str, Any]:
             "by --values",
             3,
         ),
-        (["remove", "-n", "there"], {"helm status b0": [1, "Error: release: not found"]}, "b0 can't be removed from "
+        (["remove", "-n", "there"], {"helm status b0": NO_RELEASE}, "b0 can't be removed from "
          "namespace there: helm status b0: release: not found; --namespace and --context say where it is", 0),
         (["remove"], {"-s all,allocated": ""}, "Flux does not say where jobs run in flux, and nothing is removed: try "
          "again", 1),
@@ -338,11 +349,13 @@ def test_burst_install_refuses_hosts_that_are_not_pods(run: Run) -> None:
 
 
 def test_a_failed_burst_install_deletes_the_secret_that_it_made(run: Run, tmp_path: Path) -> None:
-    refused = {"helm upgrade": [1, "Error: no"], "get job b0 ": ""}
+    refused = {"helm upgrade": [1, "Error: no"], "get job b0 ": "", "helm status": NO_RELEASE}
     assert run("install", "flux", "b0", answers=refused).exit_code == 1
-    assert changes(tmp_path)[-1] == "kubectl delete secret b0-root-curve"
-    # a Secret that was there before, or that pods need, stays
-    for kept in ({"get secret b0-root-curve": {"metadata": {}}}, {"get job b0 ": burst_job(2)}):
+    assert changes(tmp_path)[-1] == "kubectl delete secret b0-root-curve --ignore-not-found"
+    # a Secret that was there before, or that pods need, or that goes with a release, stays
+    config = {"flux": {"bursting": {"leadBroker": {"name": "flux"}}}}
+    half = {"info": {"status": "failed"}, "config": config}
+    for kept in (LEFT, {"get job b0 ": burst_job(2)}, {"helm status": half}):
         run("install", "flux", "b0", answers={**refused, **kept})
         assert "helm upgrade" in changes(tmp_path)[-1]
 

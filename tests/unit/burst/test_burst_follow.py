@@ -27,6 +27,7 @@ from minicluster.burst.root import BurstRequest
 from minicluster.kube import tool as kubectl
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lead.ask import BrokenError
+from minicluster.release import revisions
 from minicluster.render.load import load
 from support import CERTIFICATE, front_door
 from test_burst_command import ANSWERS, VALUES, stand_in
@@ -37,7 +38,7 @@ FIRST = {"b0": 2, "b1": 6}
 #: The world: sizes of Jobs, drains by rank, needs of the bursts, ranks with jobs, commands that fail
 WORLD: dict[str, Any] = {
     "sizes": {"flux": 2}, "ends": {}, "drains": {}, "need": {}, "busy": [], "fails": {}, "lead": "flux-0-x",
-    "joins": True, "starts": [], "done": [], "suspended": False,
+    "joins": True, "starts": [], "done": [], "suspended": False, "secrets": [], "releases": {}, "root": "flux",
 }  # fmt: skip
 
 
@@ -426,7 +427,7 @@ def test_a_new_offer_of_one_burst_keeps_the_answers_about_the_others(monkeypatch
     ],
 )
 def test_burst_follow_ends_with_the_root(world: World, change: dict[str, Any], why: str) -> None:
-    world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2})
+    world.set(sizes={"flux": 2, "b0": 2}, need={"b0": 2}, secrets=["b0-root-curve"])
 
     def play() -> None:
         world.wait(lambda: world.offers().get("b0") == [2, 4])
@@ -435,8 +436,69 @@ def test_burst_follow_ends_with_the_root(world: World, change: dict[str, Any], w
     world.follow(play, ends=True)
     assert world.result
     assert world.result.exit_code == 1
+    assert world.lines()[-2:] == ["b0: its root has ended: removing it", f"{why}: its bursts are removed"]
+    assert world["done"] == REMOVED
+
+
+def test_burst_follow_removes_nothing_of_a_root_that_it_never_saw(world: World) -> None:
+    """The root may be in another namespace."""
+    world.set(sizes={"b0": 2}, secrets=["b0-root-curve"])
+    world.follow(lambda: None, ends=True)
+    why = "flux has ended: Gone: the Job flux was deleted, or cleaned up after its end"
     assert world.lines()[-1] == f"{why}; helm uninstall removes what is left of its bursts"
     assert world["done"] == []
+
+
+@pytest.mark.parametrize(
+    ("left", "done"),
+    [
+        pytest.param({"releases": {"b0": "uninstalling"}}, REMOVED, id="its Job is removed"),
+        pytest.param({}, REMOVED[1:], id="its release is removed"),
+        pytest.param({"releases": {"b0": "pending-install"}}, REMOVED, id="its Job is not made yet"),
+        pytest.param({"releases": {"b0": "uninstalling"}, "root": "other"}, REMOVED[1:], id="a release of another"),
+    ],
+)
+def test_burst_follow_removes_what_a_killed_helm_has_left_of_a_burst_that_nobody_needs(
+    world: World, monkeypatch: pytest.MonkeyPatch, left: dict[str, Any], done: list[str]
+) -> None:
+    monkeypatch.setattr(revisions, "KILLED_SECONDS", 0.3)
+    world.set(secrets=["b0-root-curve"], **left)
+    world.follow(lambda: world.wait(lambda: world["done"][-1:] == done[-1:]))
+    assert world["done"] == done
+    assert "b0: removing what an interrupted change has left" in world.lines()
+
+
+def test_what_a_helm_makes_that_outlives_its_follower_stays(world: World) -> None:
+    world.set(secrets=["b0-root-curve"], releases={"b0": "pending-install"})
+    looks = world.folder / "looks"
+
+    def play() -> None:
+        world.wait(lambda: looks.read_text().count("flux") > 3)
+        world.set(sizes={"flux": 2, "b0": 1}, releases={}, need={"b0": 1})
+        world.wait(lambda: world.offers().get("b0") == [1, 4])
+
+    world.follow(play)
+    assert world["done"] == []
+
+
+def test_burst_follow_ends_a_removal_that_had_only_begun_once_no_job_runs_there(world: World) -> None:
+    drains = {str(rank): "b0 is scaling down" for rank in (2, 3)}
+    world.set(sizes={"flux": 2, "b0": 2}, releases={"b0": "uninstalling"}, secrets=["b0-root-curve"], drains=drains)
+    world.set(need={"b0": 1}, busy=[3])
+
+    def play() -> None:
+        world.wait(lambda: len(world["done"]) >= 2)
+        assert world.sizes() == {"b0": 2}
+        world.set(busy=[])
+        world.wait(lambda: world.sizes() == {"b0": 1})
+
+    world.follow(play, is_known=False)
+    drain = "kubectl flux resource drain --update 2-5 minicluster: b0 is being removed"
+    assert sorted({*world["done"]}) == sorted(
+        [drain, *REMOVED, "kubectl flux resource undrain 2-5", SECRET, "helm b0 1"]
+    )
+    assert world["done"][-5:] == [*REMOVED, "kubectl flux resource undrain 2-5", SECRET, "helm b0 1"]
+    assert "b0: its removal was interrupted, and jobs still run there: the next attempt is in 0.1 s" in world.lines()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """recorded.py: a job that lost its node has a copy, or gets none, once the lead has looked for lost jobs."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -58,15 +58,16 @@ def copies(lead: Lead) -> None:
 
 
 @pytest.fixture
-def lead(monkeypatch: pytest.MonkeyPatch) -> Lead:
+def lead(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lead]:
     for name, module in modules(FakeFlux({}, set())).items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.syspath_prepend(str(SENT))
     monkeypatch.setitem(sys.modules, "losses", SimpleNamespace(BEGUN_KEY="minicluster.losses"))
-    monkeypatch.delitem(sys.modules, "recorded", raising=False)
+    monkeypatch.setitem(sys.modules, "described", SimpleNamespace(KEY_ATTRIBUTE="key"))
     import recorded  # noqa: PLC0415
 
-    return Lead(recorded, monkeypatch)
+    yield Lead(recorded, monkeypatch)
+    del sys.modules["recorded"]
 
 
 @pytest.mark.parametrize(
