@@ -1,6 +1,7 @@
 """Options and fixtures of all tiers."""
 
 import fcntl
+import gc
 import os
 import signal
 import sys
@@ -54,6 +55,17 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Let Python look at the ten thousand tests for garbage neither now nor later: they stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,9 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters, stdio_client
-from mcp.client import ClientRequestContext
-from mcp.types import ElicitRequestParams, ElicitResult
 from pod_jobs import ONE_CORE, QUIET, submit
 from real_cluster import IN_PODS, Install
 
@@ -31,7 +28,9 @@ class Agent:
         self.answers = ""
         self.client: Any = None
 
-    async def agree(self, _: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    async def agree(self, _: Any, params: Any) -> Any:
+        from mcp.types import ElicitResult  # noqa: PLC0415 - a second, in each worker that collects this
+
         self.asked.append(params.message)
         return ElicitResult(action="accept", content={"agreed": True})
 
@@ -97,6 +96,8 @@ def key_of(cluster: FluxRelease) -> str:
 
 @pytest.mark.parametrize("scheduler", ["Fluxion"], indirect=True)
 def test_an_agent_mends_a_job_that_waits_and_changes_nothing_unasked(release: Install) -> None:
+    from mcp import Client, StdioServerParameters, stdio_client  # noqa: PLC0415 - as above
+
     cluster = release({"size": 1, "maxSize": 2, "interactive": True, **QUIET}, ONE_CORE)
     cluster.wait_for("0")
     key = key_of(cluster)
