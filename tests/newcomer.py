@@ -4,9 +4,11 @@ Nothing is downloaded: pip finds the wheels that `make setup` keeps.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,15 @@ class User:
     def left(self) -> list[str]:
         """Return what is in Helm's folder of plugins."""
         return sorted(path.name for path in self.plugins.iterdir()) if self.plugins.exists() else []
+
+
+def make_environment(folder: Path) -> Path:
+    """Make an environment for users who copy it, with the compiled pip of .venv."""
+    subprocess.run([sys._base_executable, "-m", "venv", "--without-pip", folder], check=True)
+    for path in Path(sysconfig.get_path("purelib")).glob("pip*"):
+        if path.name == "pip" or re.fullmatch(r"pip-[\d.]+\.dist-info", path.name):
+            shutil.copytree(path, next(folder.glob("lib/python*/site-packages")) / path.name)
+    return folder
 
 
 def need_wheels() -> None:

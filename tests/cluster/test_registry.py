@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from newcomer import VERSION, User, need_wheels
+from newcomer import VERSION, User, make_environment, need_wheels
 from quick import QuickCluster
 from support import BIN, ROOT, tool
 
@@ -116,6 +116,7 @@ def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: Q
     user.env["KUBECONFIG"] = str(cluster.kubeconfig)
     if user.helm == "helm":
         need_wheels()
+        user.copies(make_environment(tmp_path / "environment"))
         publish_plugin(registry, built, tmp_path)
         source = f"oci://{registry}/org/plugins/minicluster:{VERSION}"
         assert "Installed plugin: minicluster" in user.ok("plugin", "install", "--verify=false", "--plain-http", source)

@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from newcomer import OFFLINE, VERSION, WHEELS, User, need_wheels
+from newcomer import OFFLINE, VERSION, WHEELS, User, make_environment, need_wheels
 from support import BIN, CHART, ROOT, Done, Helm, by_name, lines_with, one
 
 from tools import clients
@@ -41,13 +40,7 @@ def test_the_chart_names_the_images_that_it_uses(helm4: Helm) -> None:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an environment for tests that take a copy of it, with the compiled pip of .venv."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys._base_executable, "-m", "venv", "--without-pip", folder], check=True)
-    for path in Path(sysconfig.get_path("purelib")).glob("pip*"):
-        if path.name == "pip" or re.fullmatch(r"pip-[\d.]+\.dist-info", path.name):
-            shutil.copytree(path, next(folder.glob("lib/python*/site-packages")) / path.name)
-    return folder
+    return make_environment(tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="module", params=["archive", "folder"])
