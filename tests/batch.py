@@ -9,12 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-from support import CHART, Helm, load_all, values_text
+from support import CHART, DEFAULTS, Helm, load_all, values_text
 
 from tools.clients import ProcessError
 
-DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 NOTES, *OBJECTS = sorted(path.relative_to(CHART) for path in CHART.glob("templates/**/*.*") if path.suffix != ".tpl")
 #: Renders each case as Helm does: all templates have one root
 TEMPLATE = """\

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from batch import DEFAULTS as VALUES
 from batch import Batch, case
 from minicluster.render import postrender
 from support import CHART, SEED, Helm, deep, load_all, nested
+from support import DEFAULTS as VALUES
 
 # one worker renders all
 pytestmark = pytest.mark.xdist_group("defaults")

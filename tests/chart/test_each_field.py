@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from batch import DEFAULTS, Batch, case
+from batch import Batch, case
 from minicluster.render import postrender, schema, stream
 from minicluster.render.load import load
 from renderings import runner
-from support import CERTIFICATE, CHART, Helm, deep, load_all, nested
+from support import CERTIFICATE, CHART, DEFAULTS, Helm, deep, load_all, nested
 
 # one worker renders all
 pytestmark = pytest.mark.xdist_group("each_field")

@@ -53,7 +53,7 @@ def text_of(name: str) -> str:
 
 
 def values_of(name: str) -> dict[str, Any]:
-    values: dict[str, Any] = yaml.safe_load(text_of(name))
+    values: dict[str, Any] = yaml.load(text_of(name), yaml.CSafeLoader)
     return values
 
 

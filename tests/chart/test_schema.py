@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from batch import DEFAULTS
 from minicluster.errors import END
 from minicluster.render import schema
 from renderings import runner
-from support import CHART, Helm, lines_with, one, values_text
+from support import CHART, DEFAULTS, Helm, lines_with, one, values_text
 
 
 def _of_template(spec: Any) -> dict[str, Any]:

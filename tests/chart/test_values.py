@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
-from support import CHART, PACKAGE, Helm
+from support import CHART, DEFAULTS, PACKAGE, Helm
 
-VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 #: Keys that are not values: those for parent charts, keys that have only a message, and an alias.
 NOT_VALUES = {"": {"global", "enabled", "apiVersion", "kind", "metadata", "spec"}, "flux": {"leadBroker"}}
@@ -28,7 +26,7 @@ def objects(
 
 
 @pytest.mark.parametrize(
-    ("path", "schema", "values"), list(objects(SCHEMA, VALUES)), ids=lambda x: x if isinstance(x, str) else ""
+    ("path", "schema", "values"), list(objects(SCHEMA, DEFAULTS)), ids=lambda x: x if isinstance(x, str) else ""
 )
 def test_schema_and_values_have_the_same_keys(path: str, schema: dict[str, Any], values: dict[str, Any]) -> None:
     assert set(schema["properties"]) - NOT_VALUES.get(path, set()) == set(values)
@@ -59,7 +57,7 @@ def test_every_definition_of_the_schema_is_used() -> None:
 
 
 def test_the_defaults_have_the_types_and_choices_of_the_schema() -> None:
-    for _path, schema, values in objects(SCHEMA, VALUES):
+    for _path, schema, values in objects(SCHEMA, DEFAULTS):
         for key, value in values.items():
             part = schema["properties"][key]
             types = part.get("type", [])

@@ -3,17 +3,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from minicluster.errors import SpecError
 from minicluster.render import stream
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
-from support import CHART, GROUP, PACKAGE, deep, nested
+from support import CHART, DEFAULTS, GROUP, PACKAGE, deep, nested
 
 Make = Callable[..., MiniClusterModel]
-DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 LABEL = "must have only a-z, 0-9 and -, and begin and end with a letter or digit"
 SUBDOMAIN = "must have only a-z, 0-9, - and ., and begin and end with a letter or digit"
 KEY = "must be a name of at most 63 letters, digits, -, _ and ., such as app or example.com/app"
