@@ -1,7 +1,7 @@
-"""python -m tools.simulator.trace FILE [SEED]: records what real pods do when their brokers are killed.
+"""python -m tools.simulator.trace FILE [SEED]: records what real pods do when they are disturbed, and at last grow.
 
-The file has facts: the jobs and troubles with their times, how each job ended, and which brokers started anew after
-each trouble. `replay` lets the same happen in the model, which must agree.
+The file has facts: the jobs and troubles with their times, how each job ended, which brokers started anew after each
+trouble, and the sizes for a job that needs one node more. `replay` lets the same happen in the model, which must agree.
 """
 
 import itertools
@@ -23,11 +23,24 @@ from tools.simulator.setting import Setting
 from tools.simulator.world import World
 
 TRACED_PODS = 3
-#: Of a trace, and seconds until all is well again after one
-TROUBLE_TIMES, WELL_SECONDS = 6, 180.0
-#: Seconds of a job
-WORK_SECONDS = (1.0, 12.0)
-VALUES: Mapping[str, Any] = {"size": TRACED_PODS, "logging": {"quiet": True}, "backoffLimit": 1000}
+#: The troubles of a trace, of one pod after the other: a killed broker, a deleted pod, a node that a person drains
+KINDS = ("kill", "kill", "kill", "delete", "drain", "delete", "drain", "delete")
+#: Seconds until all is well again after one
+WELL_SECONDS = 180.0
+#: Seconds of a job; after which waiting jobs let the cluster grow, longer than they wait here; of idle nodes
+WORK_SECONDS, BACKLOG_SECONDS, IDLE_SECONDS = (1.0, 12.0), 60.0, 10.0
+VALUES: Mapping[str, Any] = {
+    "size": TRACED_PODS,
+    "maxSize": TRACED_PODS + 1,
+    "autoscaling": {
+        "enabled": True,
+        "min": TRACED_PODS,
+        "backlogSeconds": BACKLOG_SECONDS,
+        "idleSeconds": IDLE_SECONDS,
+    },
+    "logging": {"quiet": True},
+    "backoffLimit": 1000,
+}
 RUNNER: Mapping[str, Any] = {"runFlux": True, "cores": 1}
 
 Facts = dict[str, Any]
@@ -51,27 +64,57 @@ def record(file: Path, seed: int) -> None:
 
 
 def disturb(cluster: FluxRelease, chance: random.Random) -> Facts:
-    """Submit jobs and kill brokers; return the facts."""
+    """Submit jobs and make trouble; return the facts."""
     brokers = well(cluster)
     begin = time.time()
     jobs: list[Facts] = []
     troubles: list[Facts] = []
-    for number in range(TROUBLE_TIMES):
+
+    def submit(nodes: int, seconds: float) -> None:
+        words = (f"--job-name=job-{len(jobs)}", f"-N{nodes}", f"-n{nodes}", "sleep", str(seconds))
+        assert cluster.flux(0, "submit", *words), "not accepted"
+        jobs.append({"at": time.time() - begin, "nodes": nodes, "seconds": seconds})
+
+    def none_waits() -> bool:
+        return not cluster.flux(0, "jobs", "-n", "-o", "{id}").strip()
+
+    for number, kind in enumerate(KINDS):
+        # the jobs of a drained node run on the others
+        most = TRACED_PODS - (kind == "drain")
         for _ in range(3):
-            nodes, seconds = chance.choice((1, 1, 2, TRACED_PODS)), round(chance.uniform(*WORK_SECONDS), 1)
-            words = (f"--job-name=job-{len(jobs)}", f"-N{nodes}", f"-n{nodes}", "sleep", str(seconds))
-            assert cluster.flux(0, "submit", *words), "not accepted"
-            jobs.append({"at": time.time() - begin, "nodes": nodes, "seconds": seconds})
+            submit(chance.choice((1, 1, 2, most)), round(chance.uniform(*WORK_SECONDS), 1))
         index, at = number % TRACED_PODS, time.time() - begin
-        cluster.kill_broker(index)
-        after = well(cluster, brokers[index])
+        trouble(cluster, kind, index)
+        if kind == "drain":
+            until(none_waits, WELL_SECONDS)
+            trouble(cluster, "undrain", index)
+        after = well(cluster, "" if kind == "drain" else brokers[index])
         started = [index for index in range(TRACED_PODS) if after[index] != brokers[index]]
-        troubles.append({"at": at, "kill": index, "started": started})
+        troubles.append({"at": at, "kind": kind, "index": index, "until": time.time() - begin, "started": started})
         brokers = after
-    until(lambda: not cluster.flux(0, "jobs", "-n", "-o", "{id}").strip(), WELL_SECONDS)
+    until(none_waits, WELL_SECONDS)
+    submit(TRACED_PODS + 1, 1.0)
+    growth: Facts = {"at": time.time() - begin, "sizes": [TRACED_PODS]}
+
+    def is_small_again() -> bool:
+        size = int(cluster.get("job")["spec"]["completions"])
+        growth["sizes"] += [size] if size != growth["sizes"][-1] else []
+        return len(growth["sizes"]) > 1 and size == TRACED_PODS
+
+    until(is_small_again, BACKLOG_SECONDS + WELL_SECONDS)
     for number, job in enumerate(jobs):
         job["ends"] = ends_of(cluster, f"job-{number}")
-    return {"jobs": jobs, "troubles": troubles}
+    return {"jobs": jobs, "troubles": troubles, "growth": growth}
+
+
+def trouble(cluster: FluxRelease, kind: str, index: int) -> None:
+    """Disturb a pod, or its node of Flux."""
+    if kind == "kill":
+        cluster.kill_broker(index)
+    elif kind == "delete":
+        cluster.kubectl("delete", "pod", cluster.pod(index), "--wait=false")
+    else:
+        cluster.flux(0, "resource", kind, str(index))
 
 
 def ends_of(cluster: FluxRelease, name: str) -> list[str]:
@@ -96,20 +139,31 @@ def well(cluster: FluxRelease, killed: str = "") -> list[str]:
 
 def replay(facts: Facts, seed: int) -> Facts:
     """Let the same happen in the model, and return the facts of that."""
-    world = World(seed, Setting(least=TRACED_PODS, most=TRACED_PODS, cores=1, has_budget=False))
+    least, most = TRACED_PODS, TRACED_PODS + 1
+    setting = Setting(least, most, cores=1, backlog=BACKLOG_SECONDS, idle=IDLE_SECONDS, has_budget=False)
+    world = World(seed, setting)
     started: list[tuple[float, int]] = []
-    begin, start = 120.0, world.flux.start
+    sizes: list[int] = []
+    begin, start, write = 120.0, world.flux.start, world.kubernetes.write
 
     def note(rank: int) -> None:
         started.append((world.loop.now - begin, rank))
         start(rank)
 
-    world.flux.start = note  # type: ignore[method-assign]
+    def note_size(thing: dict[str, Any]) -> None:
+        write(thing)
+        size = world.kubernetes.own.size
+        sizes.extend([size] if size != [least, *sizes][-1] else [])
+
+    world.flux.start, world.kubernetes.write = note, note_size  # type: ignore[method-assign]
     for job in facts["jobs"]:
         world.loop.at(begin + job["at"], partial(world.submit, Load(job["nodes"], 1, job["seconds"])))
+    does = {"kill": world.kubernetes.kill, "delete": world.delete, "drain": world.drain}
     for trouble in facts["troubles"]:
-        world.loop.at(begin + trouble["at"], partial(world.kubernetes.kill, trouble["kill"]))
-    world.run(begin + facts["troubles"][-1]["at"])
+        world.loop.at(begin + trouble["at"], partial(does[trouble["kind"]], trouble["index"]))
+        if trouble["kind"] == "drain":
+            world.loop.at(begin + trouble["until"], partial(world.drain, trouble["index"]))
+    world.run(begin + facts["growth"]["at"])
     try:
         world.settle()
     finally:
@@ -118,16 +172,19 @@ def replay(facts: Facts, seed: int) -> Facts:
     for job in world.flux.jobs.values():
         ends.setdefault(job.lineage, []).append(job.state)
     times = [trouble["at"] for trouble in facts["troubles"]] + [float("inf")]
-    after = [sorted({rank for at, rank in started if a <= at < b}) for a, b in itertools.pairwise(times)]
+    own = [(at, rank) for at, rank in started if rank < least]
+    after = [sorted({rank for at, rank in own if a <= at < b}) for a, b in itertools.pairwise(times)]
     troubles = [{**trouble, "started": ranks} for trouble, ranks in zip(facts["troubles"], after, strict=True)]
     jobs = [{**job, "ends": found} for job, (_, found) in zip(facts["jobs"], sorted(ends.items()), strict=True)]
-    return {"jobs": jobs, "troubles": troubles}
+    return {"jobs": jobs, "troubles": troubles, "growth": {**facts["growth"], "sizes": [least, *sizes]}}
 
 
 def compared(facts: Facts) -> Facts:
-    """Return what a model must agree on: how each job ended at last, and which brokers started anew, in this order."""
+    """Return what a model must agree on: how each job ended at last, the brokers that started anew, and the sizes."""
     last = [job["ends"][-1] for job in facts["jobs"]]
-    return {"ends": last, "started": [trouble["started"] for trouble in facts["troubles"]]}
+    # a pod that leaves may take until the next trouble
+    started = [trouble["started"] for trouble in facts["troubles"] if trouble["started"]]
+    return {"ends": last, "started": started, "sizes": facts["growth"]["sizes"]}
 
 
 if __name__ == "__main__":
