@@ -177,8 +177,8 @@ class Helm:
         }
 
     def run(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Done:
-        """Run Helm, whatever its exit code."""
-        return run(self.name, *args, stdin=stdin, env=self.environment | dict(env or {}), cwd=self.home)
+        """Run Helm, whatever its exit code; its own time-out is at most five minutes here."""
+        return run(self.name, *args, stdin=stdin, env=self.environment | dict(env or {}), cwd=self.home, seconds=330)
 
     def ok(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
         """Return what Helm prints. Raises ProcessError when it fails."""

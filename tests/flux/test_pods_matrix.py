@@ -22,6 +22,7 @@ pytestmark = IN_PODS
 
 Start = Callable[..., Process]
 HEAD = ["size", "iteration", "tasks", "id", "submit", "start", "end", "seconds", "exit_code", "nodes"]
+HEAD += ["memory_peak", "cpu_seconds", "threads", "gpus_busy", "gpu_memory_peak", "read", "written"]
 #: Without matplotlib, which the tests need not have
 NO_PLOT = "minicluster: no plot: matplotlib is not installed"
 

@@ -37,7 +37,8 @@ def test_shell_copy_and_logs_take_the_node_that_is_asked_for(release: Install, t
         shell = minicluster("shell", name, "--node", node, stdin="hostname; flux getattr rank; exit 4")
         assert shell == Done(4, f"{name}-gpu-0\n2\n", "")
     assert minicluster("shell", name, "--node", "1").err == (
-        f"minicluster: {name}-1 has no pod, because the size is 1: `minicluster scale {name} 2`\n"
+        f"minicluster: {name}-1 has no pod, because the size is 1: "
+        f"`minicluster scale {name} 2 -n {cluster.namespace}`\n"
     )
 
     (tmp_path / "mine").write_text("mine\n")

@@ -136,14 +136,14 @@ def gpus(use: NodeUse) -> str:
 def in_words(job: Mapping[str, Any], now: float | None = None) -> Iterator[str]:
     """Yield what a job has used, a bar for each node, and what to ask for next time.
 
-    ``now`` is for one that runs: then what it has used until now.
+    ``now`` is for one that runs: then what it has used until now. Of one that soon ended only scarce memory is told.
     """
     job = {**job, "t_cleanup": now} if now else job
     nodes, total = of_nodes(job), in_all(job)
-    what = told(job)
-    if not what:
+    what, is_short = told(job), not now and _seconds(job) < LEAST_TOLD_SECONDS
+    if not what or (is_short and not any((use.memory.share or 0.0) > SCARCE_PART for use in nodes.values())):
         return
-    notes = [] if now or _seconds(job) < LEAST_TOLD_SECONDS else [*_notes(job, nodes, total)]
+    notes = [] if now or is_short else [*_notes(job, nodes, total)]
     less = ": ask for less" if any("ask for" in note for note in notes) else ""
     yield f"it {'has used' if now else 'used'} {what} on {counted(len(nodes), 'node')}{less}"
     yield from _bars(nodes)

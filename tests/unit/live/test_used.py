@@ -73,10 +73,15 @@ FULL = "|" * 20
                 "* mc-1 did no work: if that is how the program is, ask for -N1",
             ],
         ),
-        # too short to tell, and without a look at its memory
+        # too short to tell, but for what may have ended it
+        (job((2.0, 0.1), seconds=2.0), []),
         (
-            job((None, 0.1), seconds=2.0),
-            ["it used 0.1 of 4 cores on 1 node", "[|...................] 2% CPU of mc-0: 0.1 of 4 cores"],
+            job((3.9, 0.1), seconds=2.0),
+            [
+                "it used 3.9 of 4 GiB and 0.1 of 4 cores on 1 node",
+                "[||||||||||||||||||||] 97% memory of mc-0: 3.9 of 4 GiB",
+                "[|...................] 2% CPU of mc-0: 0.1 of 4 cores",
+            ],
         ),
         (job((None, None)), []),
         ({**job(), "usage": None}, []),
