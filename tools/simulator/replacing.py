@@ -24,6 +24,8 @@ CERTIFICATE, KEPT = "mc-curve", {"state": {"claimName": "state"}}
 START_SECONDS, REPLACE_SECONDS = 300.0, 1500.0
 #: What somebody has to do first after a Helm that was killed
 ROLLBACK = "`helm rollback mc` ends it"
+#: What replace says where the revision before has no image either: a Helm went on with a command that was killed
+OTHER_VALUES = "run the command again with other values"
 #: When somebody repeats a command that was interrupted
 REPEAT_SECONDS = (1.0, 400.0)
 #: Until a lead has missed a command that is gone
@@ -138,6 +140,10 @@ class Replacing:
         while self.outcome and not self._is_refused() and (not tries or (tries == 1 and ROLLBACK in str(self.outcome))):
             tries += 1
             self.begin(self.asked, self.grace)
+            if problem := self._wait(run):
+                return problem
+        if self.asked == NO_IMAGE and OTHER_VALUES in str(self.outcome):
+            self.begin("v1", self.grace)
             if problem := self._wait(run):
                 return problem
         if self.outcome and not self._is_refused():
