@@ -30,6 +30,8 @@ BACKLOG_SECONDS, IDLE_SECONDS, JOIN_SECONDS = 5.0, 45.0, 120.0
 START_SECONDS, LOST_PART = (1.0, 200.0), 0.5
 #: How long it takes at most until nothing is left of the bursts of a root that has ended
 END_SECONDS = 600.0
+#: The Secret of a burst, by its name
+CURVE_NAME = "{}-root-curve"
 #: How often a root is deleted, of all times that it ends; and how often the command is killed then, of the others
 DELETED_PART, KILLED_PART = 0.5, 0.5
 #: When a Helm is in the midst of a removal, after its begin
@@ -72,7 +74,7 @@ class Following:
         """Make the Job of a burst, or change its size."""
         job, size = self.kubernetes.jobs[name], int(values["size"])
         assert size <= len(job.ranks), f"{name} gets {size} hosts, and {len(job.ranks)} are registered"
-        assert f"{name}-root-curve" in self.commands.secrets, f"the pods of {name} have no certificate"
+        assert CURVE_NAME.format(name) in self.commands.secrets, f"the pods of {name} have no certificate"
         self.grown += size > job.size
         if not job.is_there:
             job.make(size, {})
@@ -203,7 +205,7 @@ class Following:
     def left(self) -> list[str]:
         """Return what there is of the bursts."""
         names = [limits.name for limits in self._limits]
-        secrets = [f"Secret {secret}" for name in names if (secret := f"{name}-root-curve") in self.commands.secrets]
+        secrets = [f"Secret {each}" for each in map(CURVE_NAME.format, names) if each in self.commands.secrets]
         releases = [f"release {name}" for name in names if self.commands.helm.releases.get(name)]
         return [*(f"Job {name}" for name in names if self.kubernetes.jobs[name].is_there), *releases, *secrets]
 

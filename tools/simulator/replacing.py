@@ -139,13 +139,11 @@ class Replacing:
         tries = 0
         while self.outcome and not self._is_refused() and (not tries or (tries == 1 and ROLLBACK in str(self.outcome))):
             tries += 1
-            self.begin(self.asked, self.grace)
-            if problem := self._wait(run):
+            if problem := self._ask(self.asked, run):
                 return problem
-        if self.asked == NO_IMAGE and OTHER_VALUES in str(self.outcome):
-            self.begin("v1", self.grace)
-            if problem := self._wait(run):
-                return problem
+        is_told_other = self.asked == NO_IMAGE and OTHER_VALUES in str(self.outcome)
+        if is_told_other and (problem := self._ask("v1", run)):
+            return problem
         if self.outcome and not self._is_refused():
             return f"the same command did not go on: {self.outcome}"
         image = self.kubernetes.own.record["image"]
@@ -156,6 +154,11 @@ class Replacing:
     def _is_refused(self) -> bool:
         """Tell whether the image does not exist, and that has been said."""
         return self.asked == NO_IMAGE and "rolled back and runs as before" in str(self.outcome)
+
+    def _ask(self, image: str, run: Callable[[float], None]) -> str:
+        """Ask for an image, and let the command end; return what is wrong if it does not."""
+        self.begin(image, self.grace)
+        return self._wait(run)
 
     def _wait(self, run: Callable[[float], None]) -> str:
         """Let the command end; return what is wrong if it does not."""

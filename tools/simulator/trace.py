@@ -84,10 +84,10 @@ def disturb(cluster: FluxRelease, chance: random.Random) -> Facts:
         for _ in range(3):
             submit(chance.choice((1, 1, 2, most)), round(chance.uniform(*WORK_SECONDS), 1))
         index, at = number % TRACED_PODS, time.time() - begin
-        trouble(cluster, kind, index)
+        make_trouble(cluster, kind, index)
         if kind == "drain":
             until(none_waits, WELL_SECONDS)
-            trouble(cluster, "undrain", index)
+            make_trouble(cluster, "undrain", index)
         after = well(cluster, "" if kind == "drain" else brokers[index])
         started = [index for index in range(TRACED_PODS) if after[index] != brokers[index]]
         troubles.append({"at": at, "kind": kind, "index": index, "until": time.time() - begin, "started": started})
@@ -107,7 +107,7 @@ def disturb(cluster: FluxRelease, chance: random.Random) -> Facts:
     return {"jobs": jobs, "troubles": troubles, "growth": growth}
 
 
-def trouble(cluster: FluxRelease, kind: str, index: int) -> None:
+def make_trouble(cluster: FluxRelease, kind: str, index: int) -> None:
     """Disturb a pod, or its node of Flux."""
     if kind == "kill":
         cluster.kill_broker(index)

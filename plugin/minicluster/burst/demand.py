@@ -215,8 +215,7 @@ class Demand:
         if end and (job or self._has_lived):
             self.has_root_ended, self.error = True, BurstError(f"{ended(name, end, lead)}: its bursts are removed")
         elif end:
-            way = "helm uninstall removes what is left of its bursts"
-            self.stop(BurstError(f"{ended(name, end, lead)}; {way}"))
+            self.stop(BurstError(f"{ended(name, end, lead)}; helm uninstall removes what is left of its bursts"))
         self._has_lived = not end
         if end or not lead or not lead.is_ready:
             state = end or describe(kubernetes, see(kubernetes, name, job, lead))

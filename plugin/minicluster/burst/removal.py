@@ -76,9 +76,8 @@ def remove_secret(request: BurstRequest) -> None:
 
 def is_left(request: BurstRequest) -> bool:
     """Return whether something of the burst is there. Raises KubernetesError."""
-    secret = request.target.get("secret", plan.secret_name(request.burst))
-    owner = secret.get("metadata", {}).get("labels", {}).get(plan.ROOT_LABEL)
-    return bool(owner == request.root.name)
+    labels = request.target.get("secret", plan.secret_name(request.burst)).get("metadata", {}).get("labels", {})
+    return bool(labels.get(plan.ROOT_LABEL) == request.root.name)
 
 
 def clear(request: BurstRequest, job: Object, seconds: float, *, is_new: bool) -> None:

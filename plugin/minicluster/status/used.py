@@ -141,7 +141,7 @@ def in_words(job: Mapping[str, Any], now: float | None = None) -> Iterator[str]:
     job = {**job, "t_cleanup": now} if now else job
     nodes, total = of_nodes(job), in_all(job)
     what, is_short = told(job), not now and _seconds(job) < LEAST_TOLD_SECONDS
-    if not what or (is_short and not any((use.memory.share or 0.0) > SCARCE_PART for use in nodes.values())):
+    if not what or (is_short and not _is_memory_scarce(nodes)):
         return
     notes = [] if now or is_short else [*_notes(job, nodes, total)]
     less = ": ask for less" if any("ask for" in note for note in notes) else ""
@@ -175,10 +175,15 @@ def _notes(job: Mapping[str, Any], nodes: Mapping[str, NodeUse], total: NodeUse)
     if (total.cores.share or 0.0) > SCARCE_PART and threads > CROWD_FACTOR * (total.cores.of or threads):
         yield f"it had {threads} threads at once: ask for more cores, -c, or let it start fewer: OMP_NUM_THREADS"
     memory = [use.memory.share for use in nodes.values() if use.memory.share is not None]
-    if memory and max(memory) > SCARCE_PART:
+    if _is_memory_scarce(nodes):
         yield "it used nearly all of a node's memory: raise resources.limits.memory, or use more nodes: -N"
     elif len(memory) == len(nodes) and max(memory) < LOW_PART:
         yield "less memory would do, if no other job needs it: resources.limits.memory"
+
+
+def _is_memory_scarce(nodes: Mapping[str, NodeUse]) -> bool:
+    """Tell whether a node had next to no memory left."""
+    return any((use.memory.share or 0.0) > SCARCE_PART for use in nodes.values())
 
 
 def _idle(nodes: Mapping[str, NodeUse]) -> Sequence[str]:

@@ -68,12 +68,12 @@ def sacct(words: Sequence[str]) -> int:
 def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
     jobs = all_jobs(handle)
     known = {job.flux for job in jobs}
-    earlier = [*_earlier(handle)]
+    has_inner = "allocations" not in options
+    earlier = [job for job in _earlier(handle, has_inner) if has_inner or not job.path]
     jobs = [job for job in earlier if not job.path and job.flux not in known] + jobs
     jobs = jobs if "duplicates" in options else newest(jobs)
-    if "allocations" not in options:
-        # those inside of a job come after it
-        jobs += [job for job in earlier if job.path]
+    # those inside of a job come after it
+    jobs += [job for job in earlier if job.path]
     jobs.sort(key=lambda job: (job.flux, bool(job.path), job.submitted))
     if options.get("jobs"):
         # nobody keeps records of steps, and Slurm prints nothing about an id that it doesn't know
@@ -93,9 +93,9 @@ def _jobs(handle: Any, options: Mapping[str, str]) -> list[Job]:
     return select(jobs, {**options, "user": "" if "allusers" in options else users})
 
 
-def _earlier(handle: Any) -> Iterator[Job]:
-    """Yield the jobs of the records beside Flux's state, and those inside of jobs that run."""
-    for record in chain((json.loads(text) for _, text in History(folder())), records_inside(handle)):
+def _earlier(handle: Any, asks: bool) -> Iterator[Job]:
+    """Yield the jobs of the records beside Flux's state, and with ``asks`` those inside of jobs that run."""
+    for record in chain((json.loads(text) for _, text in History(folder())), records_inside(handle) if asks else ()):
         path = record["id"] if record["number"] is None else ""
         user = record.get("user") or {}
         entry = {
