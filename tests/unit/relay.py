@@ -4,12 +4,10 @@ relay.py FOLDER COMMAND...: it ends when the command has ended, and what it has 
 """
 
 import os
+import select
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -20,18 +18,17 @@ error: error reading from error stream: next reader: read tcp 10.0.0.1:6443: rea
 """
 
 
-class Copy:
-    """A thread that copies to the end."""
+class Input:
+    """A thread that copies the input to the end."""
 
-    def __init__(self, read: Callable[[], bytes], target: IO[bytes]) -> None:
-        self.read, self.target, self.is_writing = read, target, False
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
+    def __init__(self, target: IO[bytes]) -> None:
+        self.target, self.is_writing = target, False
+        threading.Thread(target=self.run, daemon=True).start()
 
     def run(self) -> None:
         """Copy."""
         try:
-            while data := self.read():
+            while data := os.read(0, 1 << 15):
                 self.is_writing = True
                 self.target.write(data)
                 self.target.flush()
@@ -42,24 +39,26 @@ class Copy:
 
 
 def main(folder: str, *words: str) -> None:
-    """Run the command."""
+    """Run the command: what it printed before the cut is passed on."""
     cut, pipe = Path(folder, "cut"), subprocess.PIPE
     process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
     assert process.stdin
     assert process.stdout
     assert process.stderr
-    out, err = process.stdout.fileno(), process.stderr.fileno()
-    sent = Copy(partial(os.read, 0, 1 << 15), process.stdin)
-    told = (
-        Copy(lambda: os.read(out, 1 << 15), sys.stdout.buffer),
-        Copy(lambda: os.read(err, 1 << 15), sys.stderr.buffer),
-    )
-    while process.poll() is None or sent.is_writing or any(one.thread.is_alive() for one in told):
-        if cut.exists():
+    sent = Input(process.stdin)
+    targets = {process.stdout.fileno(): 1, process.stderr.fileno(): 2}
+    while process.poll() is None or sent.is_writing or targets:
+        is_cut = cut.exists()
+        ready, _, _ = select.select(list(targets), [], [], 0 if is_cut else 0.01)
+        for source in ready:
+            if data := os.read(source, 1 << 15):
+                os.write(targets[source], data)
+            else:
+                del targets[source]
+        if is_cut and not ready:
             cut.unlink()
             os.write(2, SAID.format(pid=os.getpid()).encode())
             os._exit(1)
-        time.sleep(0.01)
     if process.returncode:
         os.write(2, f"command terminated with exit code {process.returncode}\n".encode())
     os._exit(process.returncode)
