@@ -30,7 +30,7 @@ VALUES: dict[str, Any] = {
 @pytest.fixture(scope="module", autouse=True)
 def driver(cluster: QuickCluster) -> Iterator[None]:
     """What a DRA driver publishes: a class, and three devices on one Kubernetes node."""
-    node = cluster.get("nodes")["items"][0]["metadata"]["name"]
+    node = "node-0"  # other tests have nodes of their own there, on which no pod of ours runs
     selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
     devices = [{"name": f"gpu-{n}"} for n in range(3)]
