@@ -104,7 +104,7 @@ class Commands(click.Group):
 
 def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
     if is_asked:
-        from minicluster.release import helm  # noqa: PLC0415 - brings YAML, which costs each command 12 ms
+        from minicluster.release import helm
 
         click.echo(f"{context.find_root().info_name}, version {helm.version()}")
         context.exit()

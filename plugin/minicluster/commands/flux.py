@@ -86,7 +86,7 @@ def upload_of(given: Mapping[str, Any]) -> Upload | None:
     """Return what these options ask for; None for nothing. Raises UsageError."""
     if given["upload"] is None and not given["fetched"] and not given["packages"]:
         return None
-    from minicluster.exec.upload import along  # noqa: PLC0415 - few commands need it
+    from minicluster.exec.upload import along
 
     return along(given)
 
@@ -202,8 +202,8 @@ class SlurmCommand(click.Command):
 
 def _command(name: str) -> click.Command:
     def run(words: Sequence[str]) -> int:
-        from minicluster.exec.slurm import Slurm, read_script  # noqa: PLC0415 - for these alone
-        from minicluster.exec.upload import Upload  # noqa: PLC0415 - as above
+        from minicluster.exec.slurm import Slurm, read_script
+        from minicluster.exec.upload import Upload
 
         given = read(name, words)
         streams.about(namespace=given.namespace, context=given.context)

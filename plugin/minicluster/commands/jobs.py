@@ -77,7 +77,7 @@ def _write(kubernetes: Kubernetes, name: str, html: Path, most: int, report: Pat
     if output != "table":
         raise UsageError(f"--html writes a page: leave -o {output} out")
     picture.check()
-    from minicluster.picture import page  # noqa: PLC0415 - it needs Bokeh
+    from minicluster.picture import page
 
     document = (
         page.of_records(name, read_report(report), most)
@@ -109,7 +109,7 @@ def output_command(name: str, job: str, namespace: str, context: str, follow: bo
       minicluster output flux-sample f2a9RQ8Kb
       minicluster output flux-sample f2a9RQ8Kb -f
     """
-    from minicluster.exec.submitted import show_output  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.exec.submitted import show_output
 
     return show_output(Kubernetes(context, namespace), name, job, streams.say, follows=follow, waits=not no_wait)
 
@@ -156,7 +156,7 @@ def simulate_command(
     output: str,
 ) -> None:
     """Say what other sizes or policies would have done."""
-    from minicluster.status import simulated  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.status import simulated
 
     kubernetes = Kubernetes(context, namespace)
     load = simulated.load_of(kubernetes, name)
@@ -168,7 +168,7 @@ def simulate_command(
         streams.write(simulated.table(lines, streams.say, streams.width()).encode())
     if html:
         picture.check()
-        from minicluster.picture import page  # noqa: PLC0415 - it needs Bokeh
+        from minicluster.picture import page
 
         last = runs[-1]
         rows = simulated.records(load, last)

@@ -53,7 +53,7 @@ def create_command(
       minicluster create demo -N 1 --max 8 --autoscale --idle 1h --cpu 4 --memory 8Gi --gpus 1
       minicluster create demo -N 2 --print-values > values.yaml
     """
-    from minicluster.lifecycle.creation import create, remark, with_storage  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.lifecycle.creation import create, remark, with_storage
 
     kubernetes = Kubernetes(context, namespace)
     one = with_storage(kubernetes, CreateReleaseOptions(**asked))
@@ -117,7 +117,7 @@ def scale_command(
       minicluster scale flux-sample auto
       minicluster scale flux-sample gpu=auto
     """
-    from minicluster.lifecycle.scaling import AskedSize, scale  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.lifecycle.scaling import AskedSize, scale
 
     kubernetes, seconds = Kubernetes(context, namespace), timeout if waits else None
     scale(kubernetes, name, AskedSize(*size), seconds, streams.say, agree=options.agreement(is_sure))
@@ -166,7 +166,7 @@ def replace_command(
       minicluster replace flux-sample --set maxSize=64
       minicluster replace flux-sample -f new.yaml --grace 10m
     """
-    from minicluster.lifecycle.replace import ReplaceOptions, replace  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.lifecycle.replace import ReplaceOptions, replace
 
     if now and grace is not None:
         raise click.UsageError("--now and --grace exclude each other: drop one of them")
@@ -193,6 +193,6 @@ def delete_command(name: str, namespace: str, context: str, is_sure: bool, timeo
       minicluster delete flux-sample
       minicluster delete flux-sample --yes
     """
-    from minicluster.lifecycle.deletion import delete  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.lifecycle.deletion import delete
 
     delete(Kubernetes(context, namespace), name, timeout, streams.say, options.agreement(is_sure))

@@ -35,7 +35,7 @@ def shell_command(name: str, namespace: str, context: str, node: str, no_wait: b
       minicluster shell flux-sample --node gpu-1
       echo 'flux resource list' | minicluster shell flux-sample
     """
-    from minicluster.exec.run import run  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.exec.run import run
 
     kubernetes = Kubernetes(context, namespace)
     shell_node = find_running_node(kubernetes, name, node, streams.say, waits=not no_wait)
@@ -67,7 +67,7 @@ def logs_command(
       minicluster logs flux-sample --node gpu-1
       minicluster logs flux-sample --all
     """
-    from minicluster.waiting import logs  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.waiting import logs
 
     if everything and (follow or container):
         raise click.UsageError(f"--all reads the log of a broker as it is now: drop {'-f' if follow else '-c'}")
@@ -112,7 +112,7 @@ def copy_command(source: str, target: str, namespace: str, context: str, node: s
       minicluster copy --all inputs flux-sample:/tmp
       minicluster copy --node gpu-1 flux-sample:/tmp/trace .
     """
-    from minicluster.exec import copy, upload  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.exec import copy, upload
 
     (of, path), (to, place) = copy.split(source), copy.split(target)
     if of and to:

@@ -44,16 +44,16 @@ def dashboard_command(
       minicluster dashboard flux-sample
       minicluster dashboard -n lab --port 8080 --no-open
     """
-    import asyncio  # noqa: PLC0415 - the other commands have no use of it
-    import tempfile  # noqa: PLC0415 - the other commands have no use of it
+    import asyncio
+    import tempfile
 
-    from minicluster.status.listing import find_all  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.status.listing import find_all
 
     picture.check()
     kubernetes = Kubernetes(context, namespace)
     own = find(kubernetes, name).name if name else ""
     # Bokeh's server is imported where it is used
-    from minicluster.picture.served import PageServer  # noqa: PLC0415
+    from minicluster.picture.served import PageServer
 
     server = PageServer(
         kubernetes,
@@ -87,9 +87,9 @@ def open_page(address: str, folder: Path) -> None:
     It gets a file of the user's own, in a folder, that leads there: others see the words of a command, and the address
     has the token.
     """
-    import webbrowser  # noqa: PLC0415 - the other commands have no use of it
+    import webbrowser
 
-    from minicluster.console.templates import rendered  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.console.templates import rendered
 
     path = folder / "page.html"
     with suppress(OutputError, webbrowser.Error):
@@ -115,7 +115,7 @@ def top_command(name: str, namespace: str, context: str) -> None:
     kubernetes = Kubernetes(context, namespace)
     own_name = find(kubernetes, name).name
     # rich is imported where it draws
-    from minicluster.picture import top  # noqa: PLC0415
+    from minicluster.picture import top
 
     with suppress(KeyboardInterrupt):
         top.show(kubernetes, own_name)

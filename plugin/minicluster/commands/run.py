@@ -134,8 +134,8 @@ def _of_its_own(
 ) -> int:
     """Run the command in a MiniCluster of its own, or in one of each size; return the exit code."""
     # not with --in, where a third of the modules would be for nothing
-    from minicluster.experiments.matrix import Matrix, run_matrix  # noqa: PLC0415
-    from minicluster.lifecycle import temporary  # noqa: PLC0415
+    from minicluster.experiments.matrix import Matrix, run_matrix
+    from minicluster.lifecycle import temporary
 
     sizes, iterations, output = series
     try:
@@ -156,7 +156,7 @@ def _asked(words: Sequence[str], name: str, asked: dict[str, Any]) -> Oneshot:
     """Return what is asked. Raises UsageError when there is nothing to run."""
     if not (words or asked["files"] or asked["sets"]):
         raise UsageError("there is nothing to run: give a command after --, or values with one")
-    from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
+    from minicluster.release.oneshot import Oneshot
 
     return Oneshot(name=name, command=words, **asked)
 
@@ -172,11 +172,11 @@ def _inside(kubernetes: Kubernetes, ctx: click.Context, name: str, upload: Uploa
         raise UsageError(f"there is nothing to run: give a command after --; {shell} opens a shell in an instance")
     nodes, tasks = given["nodes"] or 1, given["tasks"] or None
     if tasks:
-        from minicluster.release.oneshot import too_few_tasks  # noqa: PLC0415 - as above
+        from minicluster.release.oneshot import too_few_tasks
 
         if why := too_few_tasks(tasks, nodes):
             raise UsageError(why)
-    from minicluster.exec.inside import Work, run_inside  # noqa: PLC0415 - for this alone
+    from minicluster.exec.inside import Work, run_inside
 
     return run_inside(kubernetes, name, Work(words, nodes, tasks, given["seconds"], upload), streams.say)
 

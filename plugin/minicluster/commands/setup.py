@@ -59,8 +59,8 @@ def manifest(python: str) -> str:
 
     Helm splits a command at spaces, but not its arguments. Raises ToolError for a path that Helm can't take.
     """
-    from minicluster.documents import yamlio  # noqa: PLC0415 - the other commands have no use of it
-    from minicluster.release import helm  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.documents import yamlio
+    from minicluster.release import helm
 
     if "$" in python:
         raise ToolError(f"Helm reads the $ in {python} as a variable: install the package in another folder")
@@ -82,7 +82,7 @@ def manifest(python: str) -> str:
 
 def _folder() -> Path:
     """Return the folder of our plugin, which may not exist yet. Raises ToolError if another plugin has its name."""
-    from minicluster.release import helm  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.release import helm
 
     if helm.is_helm_3():
         raise ToolError(
@@ -102,9 +102,9 @@ def _folder() -> Path:
 
 
 def _name(text: str) -> object:
-    import yaml  # noqa: PLC0415 - the other commands have no use of it
+    import yaml
 
-    from minicluster.documents import yamlio  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.documents import yamlio
 
     try:
         document = yamlio.load(text)
@@ -126,7 +126,7 @@ def path() -> None:
     Examples:
       helm install flux-sample "$(minicluster chart path)" -f values.yaml --post-renderer minicluster
     """
-    from minicluster.release import helm  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.release import helm
 
     streams.write(os.fsencode(helm.CHART) + b"\n")
 
@@ -220,10 +220,10 @@ def mcp_command(namespace: str, context: str, allow: tuple[str, ...]) -> None:
       minicluster mcp
       minicluster mcp -n lab --allow submit,cancel,scale
     """
-    import importlib.util  # noqa: PLC0415 - the other commands have no use of it
+    import importlib.util
 
     if not importlib.util.find_spec("mcp"):
         raise ToolError("the package mcp is not installed: pip install 'minicluster[mcp]'")
-    from minicluster.commands import mcp_server  # noqa: PLC0415 - it needs that package
+    from minicluster.commands import mcp_server
 
     mcp_server.serve(Kubernetes(context, namespace).settled(), allow)

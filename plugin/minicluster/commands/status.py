@@ -57,8 +57,8 @@ def status_command(name: str, namespace: str, context: str, output: str, watch: 
 
 def _show(kubernetes: Kubernetes, name: str, output: str, watch: bool) -> None:
     """Print the status, once or repeatedly. Raises StatusError if the first look fails."""
-    from minicluster.status.document import status_of  # noqa: PLC0415 - the other commands have no use of it
-    from minicluster.status.table import table  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.status.document import status_of
+    from minicluster.status.table import table
 
     shown = False
     while True:
@@ -94,7 +94,7 @@ LISTING_HELP = f"List MiniClusters.\n\n{json_keys.in_words('list')}"
 @options.output
 def list_command(namespace: str, everywhere: bool, context: str, output: str) -> None:
     """List MiniClusters."""
-    from minicluster.status import listing  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.status import listing
 
     rows = listing.find_all(Kubernetes(context, namespace), everywhere, datetime.now(UTC))
     if output == "json":
@@ -131,7 +131,7 @@ def why_command(name: str, namespace: str, context: str, job: str, request: str 
 
 def _told(kubernetes: Kubernetes, name: str, job: str, request: str | None) -> "Iterator[Reason]":
     """Return the sentences. Raises UsageError."""
-    from minicluster.status import why  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.status import why
 
     if request is None:
         return why.of_job(kubernetes, name, job) if job else why.of_cluster(kubernetes, name)
@@ -166,7 +166,7 @@ def wait_command(name: str, namespace: str, context: str, until: "Until", timeou
       minicluster wait flux-sample --timeout 5m
       minicluster wait flux-sample --for end && echo succeeded
     """
-    from minicluster.waiting.wait import wait  # noqa: PLC0415 - the other commands have no use of it
+    from minicluster.waiting.wait import wait
 
     cluster = find_cluster(Kubernetes(context, namespace).within(timeout), name)
     end = wait(cluster, until, streams.say)
