@@ -6,13 +6,14 @@ The burst's Secret is made first and removed last: where it is gone, nothing is 
 import json
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from minicluster.burst import plan
 from minicluster.burst.root import BurstRequest
 from minicluster.cluster.job import end_of
 from minicluster.console import streams
 from minicluster.console.terminal import Progress
+from minicluster.documents import value_at
 from minicluster.errors import BurstError, ToolError
 from minicluster.kube.port import Object
 from minicluster.release import helm
@@ -114,10 +115,7 @@ def own_status(request: BurstRequest) -> str:
         if helm.NOT_FOUND in str(error):
             return ""
         raise
-    value: Any = release
-    for key in ROOT_NAME:
-        value = value.get(key) if isinstance(value, dict) else None
-    return str(release["info"]["status"]) if value == request.root.name else ""
+    return str(release["info"]["status"]) if value_at(release, *ROOT_NAME) == request.root.name else ""
 
 
 def _has_release(request: BurstRequest) -> bool:

@@ -11,7 +11,7 @@ import yaml
 
 from minicluster.console import streams
 from minicluster.convert import each_object, is_list
-from minicluster.documents import yamlio
+from minicluster.documents import value_at, yamlio
 from minicluster.errors import ManifestError
 from minicluster.release import adopt, helm
 from minicluster.release.caller import Caller
@@ -158,7 +158,7 @@ def _has(path: Path, mark: bytes) -> bool:
 
 def _text(document: Any, *path: str) -> str:
     """Return the string at a path in a document. Raises ManifestError when there is none, or none for a file's name."""
-    value = _at(document, *path)
+    value = value_at(document, *path)
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][\w.:-]*", value):
         raise ManifestError(f"an object's {'.'.join(path)} is {value!r}: fix the chart's template")
     return value
@@ -174,14 +174,8 @@ def _read(text: bytes, where: object) -> Any:
 
 def _map(document: Any, *path: str) -> Mapping[str, Any]:
     """Return the map at a path in a document; an empty one when there is none."""
-    value = _at(document, *path)
+    value = value_at(document, *path)
     return value if isinstance(value, dict) else {}
-
-
-def _at(document: Any, *path: str) -> Any:
-    for key in path:
-        document = document.get(key) if isinstance(document, dict) else None
-    return document
 
 
 def _immutable(job: Any) -> dict[str, Any]:

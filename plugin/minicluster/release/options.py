@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minicluster import settings
-from minicluster.documents import yamlio
+from minicluster.documents import value_at, yamlio
 from minicluster.errors import ToolError
 from minicluster.kube.port import KubePort
 from minicluster.release import helm
@@ -88,8 +88,8 @@ def find_runner(asked: ReleaseOptions, values: Mapping[str, Any]) -> Runner:
         str(spec.get("nameOverride") or asked.name),
         index,
         container,
-        bool(_at(spec, ["logging", "quiet"])),
-        {} if asked.chart else {path: value for path, value in usual.items() if not _at(spec, path.split("."))},
+        bool(value_at(spec, "logging", "quiet")),
+        {} if asked.chart else {path: value for path, value in usual.items() if not value_at(spec, *path.split("."))},
     )
 
 
@@ -105,13 +105,6 @@ def read_values(asked: ReleaseOptions, words: Sequence[str]) -> dict[str, Any]:
             helm.template(release, helm.values_text(asked.values) if asked.values else "")
         )
     return read
-
-
-def _at(values: Any, path: Sequence[str]) -> Any:
-    """Return a value; None where the user's have no such."""
-    for key in path:
-        values = values.get(key) if isinstance(values, Mapping) else None
-    return values
 
 
 def document(rendered: bytes) -> dict[str, Any]:
