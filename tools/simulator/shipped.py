@@ -85,13 +85,16 @@ class Programs:
             exec(_compiled(_sources()[name], self._changes.get(name.rpartition(".")[2])), module.__dict__)  # noqa: S102 - files of ours
         return self._loaded[name]
 
+    def _has(self, name: str) -> bool:
+        return name in self._stand_ins or name in _sources()
+
     def _import(self, name: str, *how: Any) -> Any:
         names = how[2] if len(how) > 2 and how[2] else ()
         if name in self._stand_ins:
             return self._stand_ins[name if names else name.partition(".")[0]]
         if name in _sources():
             return getattr(self, name)
-        modules = {each: full for each in names if (full := f"{name}.{each}") in {**_sources(), **self._stand_ins}}
+        modules = {each: full for each in names if self._has(full := f"{name}.{each}")}
         if not modules:
             return builtins.__import__(name, *how)
         package = SimpleNamespace(**vars(builtins.__import__(name, *how)))

@@ -1,5 +1,6 @@
 """The simulator: a seed repeats a run, Hypothesis shrinks what breaks a cluster, and faults of the past are seen."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from tools.simulator import clock
 from tools.simulator.disturb import episode, reclaim
 from tools.simulator.faults import FAULTS, Fault, is_detected
 from tools.simulator.indexed_job import merge
@@ -41,6 +43,14 @@ def test_a_seed_repeats_a_run() -> None:
 @pytest.mark.parametrize("fault", FAULTS[::7], ids=lambda fault: fault.what)
 def test_a_fault_of_the_past_is_seen(fault: Fault) -> None:
     assert is_detected(fault)
+
+
+def test_a_program_that_computes_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "LOOP_SECONDS", 0.05)
+    loop = clock.Loop()
+    clock.Process(loop, lambda: [None for _ in itertools.count()], lambda: None)
+    with pytest.raises(AssertionError, match="a program computes without an end"):
+        loop.run(1)
 
 
 def test_a_merge_patch_removes_what_is_null() -> None:
