@@ -11,12 +11,13 @@ from typing import Any
 
 import forks
 import pytest
+import warm
 from hypothesis import HealthCheck, settings
 from minicluster.console import streams
 from minicluster.pod import programs
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
-from support import ROOT, Helm, tool
+from support import PACKAGE, ROOT, Helm, tool
 
 pytest_plugins = ["costs", "one_cluster", "turns"]
 
@@ -59,12 +60,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Let Python look at the ten thousand tests for garbage neither now nor later: they stay."""
+    """Let Python look at the ten thousand tests for garbage neither now nor later: they stay.
+
+    Later it looks at young objects alone: a look at all costs more than what it frees is worth.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(10_000, 10, 1000)
         gc.enable()
 
 
@@ -91,9 +96,13 @@ def _forks() -> Iterator[None]:
 
 
 def _helm(name: str, factory: pytest.TempPathFactory) -> Helm:
+    """Return a Helm whose `minicluster` is warm; test_packages.py has the start as users have it."""
     if not tool(name):
         pytest.skip(f"{name} is missing: run `make tools`")
-    return Helm(name, factory.mktemp(name))
+    cold = Helm(name, factory.mktemp(name))
+    path = os.pathsep.join([str(warm.folder(PACKAGE.parent)), cold.environment["PATH"]])
+    # it ends before its garbage is worth collecting
+    return Helm(name, cold.home, {"PATH": path, "GOGC": "off", "GOMEMLIMIT": "512MiB"})
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

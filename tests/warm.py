@@ -1,7 +1,7 @@
 """`minicluster` without the start of Python and of the package, which is most of what a post-renderer costs.
 
 A server has both and forks for each caller, whose streams, environment, folder and arguments it takes over. The
-contract tests run the real start.
+tests of packages run the real start.
 """
 
 import atexit

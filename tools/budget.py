@@ -10,6 +10,7 @@ import re
 import tokenize
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,15 +37,20 @@ def sources() -> list[Path]:
 
 
 @cache
-def trees() -> dict[Path, ast.Module]:
-    """Return the parsed sources."""
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sources()}
+def tree(path: Path) -> ast.Module:
+    """Return a parsed file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def nodes() -> Iterator[ast.AST]:
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Return all parts of a file."""
+    return list(ast.walk(tree(path)))
+
+
+def package_nodes() -> Iterator[ast.AST]:
     """Yield all parts of the package."""
-    for tree in trees().values():
-        yield from ast.walk(tree)
+    return chain.from_iterable(map(nodes, sources()))
 
 
 def is_text(node: ast.AST) -> bool:
@@ -54,7 +60,7 @@ def is_text(node: ast.AST) -> bool:
 
 def statements() -> int:
     """Count the statements of the package; a docstring is none."""
-    return sum(isinstance(node, ast.stmt) and not is_text(node) for node in nodes())
+    return sum(isinstance(node, ast.stmt) and not is_text(node) for node in package_nodes())
 
 
 def files() -> int:
@@ -64,7 +70,7 @@ def files() -> int:
 
 def asserts() -> int:
     """Count what the package says must hold."""
-    return sum(isinstance(node, ast.Assert) for node in nodes())
+    return sum(isinstance(node, ast.Assert) for node in package_nodes())
 
 
 def arrows() -> int:
@@ -104,13 +110,13 @@ def module_name(path: Path) -> str:
 @cache
 def graph() -> dict[str, set[str]]:
     """Return the modules of the package that each module imports, also inside its functions."""
-    names = {module_name(path) for path in trees()}
-    return {module_name(path): set(imports(tree, names)) - {"", module_name(path)} for path, tree in trees().items()}
+    names = {module_name(path) for path in sources()}
+    return {module_name(path): set(imports(path, names)) - {"", module_name(path)} for path in sources()}
 
 
-def imports(tree: ast.Module, names: set[str]) -> Iterator[str]:
+def imports(path: Path, names: set[str]) -> Iterator[str]:
     """Yield the modules of the package that one imports."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("minicluster."):
             base = str(node.module).removeprefix("minicluster").lstrip(".")
             full = {f"{base}.{alias.name}".lstrip(".") for alias in node.names}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from minicluster.console.templates import rendered
 
-from tools import variables
+from tools import budget, variables
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("charts/minicluster/templates", "plugin", "tools", "benchmarks")
@@ -44,7 +44,7 @@ def first_comment(text: str) -> str:
 def purpose(path: Path) -> str:
     """Return the first sentence of a file. Raises ValueError where there is none."""
     text = path.read_text(encoding="utf-8")
-    comment = ast.get_docstring(ast.parse(text)) if path.suffix == ".py" else first_comment(text)
+    comment = ast.get_docstring(budget.tree(path)) if path.suffix == ".py" else first_comment(text)
     paragraph = " ".join((comment or "").strip().partition("\n\n")[0].split())
     if not paragraph:
         raise ValueError(f"{path} does not say what it is for: begin it with a comment")

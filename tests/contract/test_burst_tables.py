@@ -1,4 +1,4 @@
-"""A root and its burst, as both Helms and `minicluster render` make them: one table of hosts, rank by rank."""
+"""A root and its burst, as Helm and `minicluster render` make them: one table of hosts, rank by rank."""
 
 import json
 import shlex
@@ -32,13 +32,10 @@ ROOTS: dict[str, dict[str, Any]] = {
 }
 
 
-def rendered(helm: Helm, release: str, values: dict[str, Any], way: str) -> dict[str, str]:
-    """Return the files of a cluster's ConfigMap."""
-    if way == "post-renderer":
-        stream = helm.template("--post-renderer", "minicluster", values=values, release=release)
-    else:
-        plain = helm.template("--skip-tests", values=values, release=release)
-        stream = CliRunner().invoke(front_door, ["render", "--random-curve"], input=plain).stdout
+def rendered(helm: Helm, release: str, values: dict[str, Any]) -> dict[str, str]:
+    """Return the files of a cluster's ConfigMap, which are those of the post-renderer (test_post_renderer.py)."""
+    plain = helm.template("--skip-tests", values=values, release=release)
+    stream = CliRunner().invoke(front_door, ["render", "--random-curve"], input=plain).stdout
     files: dict[str, str] = one(stream, "ConfigMap", f"{release}-config")["data"]
     return files
 
@@ -56,17 +53,16 @@ def setting(files: dict[str, str], name: str) -> str:
 
 
 @pytest.mark.any_helm
-@pytest.mark.parametrize("way", ["post-renderer", "render"])
 @pytest.mark.parametrize("name", ROOTS)
-def test_root_and_burst_are_rendered_with_the_same_host_table(helm: Helm, tmp_path: Path, name: str, way: str) -> None:
+def test_root_and_burst_are_rendered_with_the_same_host_table(helm: Helm, tmp_path: Path, name: str) -> None:
     file = tmp_path / "root.json"
     file.write_text(json.dumps(ROOTS[name]))
     made = CliRunner().invoke(
         front_door, ["burst", "values", "root", "b1", "--root-values", str(file), "--address", "192.0.2.7:30093"]
     )
     assert made.exit_code == 0, made.output
-    root = rendered(helm, "root", ROOTS[name], way)
-    burst = rendered(helm, "b1", yaml.safe_load(made.stdout), way)
+    root = rendered(helm, "root", ROOTS[name])
+    burst = rendered(helm, "b1", yaml.safe_load(made.stdout))
     assert hosts(root) == hosts(burst)
     assert setting(root, "mc_resource_set") == setting(burst, "mc_resource_set")
     assert setting(burst, "mc_joins") == "root at 192.0.2.7:30093"

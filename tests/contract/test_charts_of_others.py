@@ -4,14 +4,14 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from forks import forked
 from minicluster.release import caller
-from support import CHART, ROOT, Helm, by_name, chart_of_others, lines_with, load_all, one
+from support import CHART, ROOT, Done, Helm, by_name, chart_of_others, lines_with, load_all, one
 
 POST = ("--post-renderer", "minicluster")
 CASES = ROOT / "tests" / "unit" / "convert" / "cases"
@@ -69,10 +69,9 @@ def test_the_objects_are_those_of_our_chart_with_the_converted_values(
     given = next(d for d in yaml.safe_load_all((CASES / f"{name}.yaml").read_text()) if d["kind"] == "MiniCluster")
     given["metadata"]["namespace"] = "ns"
     values = {"document": given}
-    render = [sys.executable, "-m", "minicluster", "render", "--curve-seed-file", str(seed_file)]
 
     def rendered(stream: str) -> dict[tuple[str, str], dict[str, Any]]:
-        return by_name(subprocess.run(render, input=stream, capture_output=True, text=True, check=True).stdout)
+        return by_name(forked("render", "--curve-seed-file", str(seed_file), stdin=stream).out)
 
     found = rendered(helm.template(values=values, release="mine", chart=chart))
     release = given["metadata"]["name"]
@@ -183,14 +182,14 @@ def test_two_miniclusters_of_one_chart_are_both_replaced(helm: Helm, chart: Path
 def test_many_miniclusters_of_a_chart_share_their_programs(helm: Helm, tmp_path: Path) -> None:
     """That a hundred fit in a release: tests/cluster/test_shared_programs.py."""
     each = '{{ $.Values.document | replace "NAME" (printf "mc-%d" $i) }}'
-    text = f"{{{{ range $i := until 20 }}}}---\n{each}\n{{{{ end }}}}"
+    text = f"{{{{ range $i := until 5 }}}}---\n{each}\n{{{{ end }}}}"
     chart = chart_of_others(tmp_path / "many", text)
     stream = helm.template(*POST, values={"document": yaml.safe_dump(document(name="NAME"))}, release="r", chart=chart)
     names = [each["metadata"]["name"] for each in load_all(stream) if each["kind"] in ("ConfigMap", "Job")]
     # Helm has its own order of documents that it doesn't know
     assert names[0] == "r-programs"
-    assert set(names[1:22]) == {"r-programs-slurm", *(f"mc-{n}-config" for n in range(20))}
-    assert sorted(names[22:]) == sorted(f"mc-{n}" for n in range(20))
+    assert set(names[1:7]) == {"r-programs-slurm", *(f"mc-{n}-config" for n in range(5))}
+    assert sorted(names[7:]) == sorted(f"mc-{n}" for n in range(5))
 
 
 REFUSED: list[Any] = [
@@ -220,12 +219,11 @@ def test_the_refusals_of_our_chart_are_told_without_helms_own_words(helm: Helm, 
 
 def test_render_needs_the_namespace_in_the_document(helm4: Helm, chart: Path) -> None:
     stream = helm4.template(values={"document": document()}, release="mine", chart=chart)
-    words = [sys.executable, "-m", "minicluster", "render", "--random-curve"]
-    done = subprocess.run(words, input=stream, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
+    assert forked("render", "--random-curve", stdin=stream) == Done(
+        1,
+        "",
         "minicluster: MiniCluster lammps has no namespace, and no command of Helm above this one names it: write "
-        "`namespace: {{ .Release.Namespace }}` in its metadata\n"
+        "`namespace: {{ .Release.Namespace }}` in its metadata\n",
     )
 
 
@@ -234,16 +232,10 @@ def test_template_renders_a_chart_of_others(helm: Helm, chart: Path, seed_file: 
     container = {"image": "a", "command": "b", "resources": {"limits": {"example.com/npu": 1}}}
     values.write_text(yaml.safe_dump({"document": document({"containers": [container]})}))
     words = ["template", "mine", "--chart", str(chart), "-n", "team", "-f", str(values)]
-    done = subprocess.run(
-        [sys.executable, "-m", "minicluster", *words, "--curve-seed-file", str(seed_file)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=helm.environment,
-    )
-    assert one(done.stdout, "Job")["metadata"]["namespace"] == "team"
+    done = forked(*words, "--curve-seed-file", str(seed_file), env=helm.environment)
+    assert one(done.out, "Job")["metadata"]["namespace"] == "team"
     # the conversion and the post-renderer both find it
-    assert done.stderr == (
+    assert done.err == (
         "minicluster: warning: MiniCluster lammps: containers[0].resources.limits.example.com/npu looks like a device, "
         "and Flux doesn't know it: set containers[0].gpus to the number that jobs may ask for, 0 for none\n"
     )

@@ -1,12 +1,11 @@
 """Lists and doubled keys in the stream of any chart, and a program that has Helm in it, with both Helms."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Done, Helm, by_name, chart_of_others, load_all
+from forks import forked
+from support import Helm, by_name, chart_of_others, load_all
 
 POST = ("--post-renderer", "minicluster")
 LIST = """
@@ -49,12 +48,6 @@ def separate() -> str:
     return "\n---\n".join(text.replace("\n  ", "\n") for text in texts)
 
 
-def minicluster(*words: str, stdin: str = "") -> Done:
-    command = [sys.executable, "-m", "minicluster", *words]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-    return Done(done.returncode, done.stdout, done.stderr)
-
-
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
     return chart_of_others(tmp_path / "list", LIST)
@@ -68,9 +61,9 @@ def test_miniclusters_in_a_list_are_as_two_documents(helm: Helm, chart: Path, tm
 
 
 def test_render_and_template_take_lists(helm: Helm, chart: Path, tmp_path: Path) -> None:
-    done = minicluster("render", stdin=helm.template(release="mine", chart=chart))
+    done = forked("render", stdin=helm.template(release="mine", chart=chart))
     assert {("Job", "one"), ("Job", "two"), ("ConfigMap", "beside")} <= set(by_name(done.out))
-    files = minicluster("template", "mine", "-n", "ns", "--chart", str(chart), "--output-dir", str(tmp_path / "out"))
+    files = forked("template", "mine", "-n", "ns", "--chart", str(chart), "--output-dir", str(tmp_path / "out"))
     assert files.code == 0, files.err
     assert {"job-one.yaml", "job-two.yaml", "configmap-beside.yaml"} <= {
         path.name for path in (tmp_path / "out").iterdir()
@@ -79,18 +72,18 @@ def test_render_and_template_take_lists(helm: Helm, chart: Path, tmp_path: Path)
 
 def test_a_list_of_others_passes_byte_for_byte(tmp_path: Path) -> None:
     other = chart_of_others(tmp_path / "other", OTHER)
-    assert minicluster("render", stdin=f"---\n{OTHER}").out == f"---\n{OTHER}"
-    assert minicluster(stdin=f"---\n{OTHER}").out == f"---\n{OTHER}"
-    done = minicluster("template", "mine", "-n", "ns", "--chart", str(other))
+    assert forked("render", stdin=f"---\n{OTHER}").out == f"---\n{OTHER}"
+    assert forked(stdin=f"---\n{OTHER}").out == f"---\n{OTHER}"
+    done = forked("template", "mine", "-n", "ns", "--chart", str(other))
     assert OTHER in done.out
     # in a folder each object is a file, so that no Secret is hidden in a list
-    minicluster("template", "mine", "-n", "ns", "--chart", str(other), "--output-dir", str(tmp_path / "out"))
+    forked("template", "mine", "-n", "ns", "--chart", str(other), "--output-dir", str(tmp_path / "out"))
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["configmap-plain.yaml"]
 
 
 def test_a_secret_in_a_list_is_not_written_to_a_folder(tmp_path: Path) -> None:
     other = chart_of_others(tmp_path / "other", OTHER.replace("ConfigMap", "Secret"))
-    done = minicluster("template", "mine", "-n", "ns", "--chart", str(other), "--output-dir", str(tmp_path / "out"))
+    done = forked("template", "mine", "-n", "ns", "--chart", str(other), "--output-dir", str(tmp_path / "out"))
     assert (done.code, (tmp_path / "out").exists()) == (1, False)
     assert "the Secret plain would be in" in done.err
 
@@ -108,12 +101,12 @@ def test_a_key_that_stands_twice_is_refused_with_the_lines_of_the_chart(helm: He
 def test_a_program_that_has_helm_in_it_gets_no_new_certificate(helm: Helm, tmp_path: Path, seed_file: Path) -> None:
     text = LIST.replace("flux: {curveCertSecret: mine}, ", "")
     stream = helm.template(release="mine", chart=chart_of_others(tmp_path / "list", text))
-    done = minicluster(stdin=stream)
+    done = forked(stdin=stream)
     assert (done.code, done.out) == (1, "")
     assert "MiniCluster one has no certificate, and no Helm command is above this one" in done.err
     assert "set flux.curveCertSecret to a Secret that `minicluster keygen` makes once" in done.err
-    named = minicluster(stdin=helm.template(release="mine", chart=chart_of_others(tmp_path / "named", LIST)))
+    named = forked(stdin=helm.template(release="mine", chart=chart_of_others(tmp_path / "named", LIST)))
     assert (named.code, {kind for kind, _ in by_name(named.out)}) == (0, {"ConfigMap", "Service", "Job"})
-    seeded: list[Any] = [minicluster("render", "--curve-seed-file", str(seed_file), stdin=stream) for _ in range(2)]
+    seeded: list[Any] = [forked("render", "--curve-seed-file", str(seed_file), stdin=stream) for _ in range(2)]
     assert seeded[0].code == 0
     assert seeded[0].out == seeded[1].out

@@ -38,6 +38,8 @@ ROOMS: dict[str, set[str]] = {
     "flux": set(),
     "pod": set(),
 }
+# one worker parses the sources
+pytestmark = pytest.mark.xdist_group("sources")
 MODULES = {budget.module_name(path): path for path in budget.sources()}
 
 

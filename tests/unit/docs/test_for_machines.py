@@ -16,6 +16,7 @@ from tools import site_markdown, skill
 
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))
+pytestmark = pytest.mark.xdist_group("sources")
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]+)(?:#[^)\s]*)?\)")
 
 

@@ -2,8 +2,13 @@
 
 import ast
 
+import pytest
 from support import CHART, PACKAGE, ROOT, SOURCES
 
+from tools.budget import nodes
+
+# one worker parses the sources
+pytestmark = pytest.mark.xdist_group("sources")
 SCRIPTS = sorted((ROOT / "plugin").rglob("*.sh"))
 
 
@@ -16,7 +21,7 @@ def test_no_file_has_more_than_250_lines() -> None:
 def test_no_function_has_more_than_50_lines() -> None:
     found = {}
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef) and node.end_lineno:
                 found[f"{path.relative_to(ROOT)}:{node.name}"] = node.end_lineno - node.lineno + 1
     assert len(found) > 1000

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from support import PACKAGE, ROOT, SOURCES
 
+from tools.budget import nodes, sources
+
+# one worker parses the sources
+pytestmark = pytest.mark.xdist_group("sources")
 #: Rooms whose programs are in one folder where they run, so they find each other by file name
 FLAT = {"pod": 7, "lead/sent": 1}
 
@@ -19,12 +23,7 @@ def repeated(names: Iterable[object]) -> dict[object, int]:
 
 
 def test_no_two_classes_of_a_folder_have_the_same_name() -> None:
-    classes = [
-        (path.parent, node.name)
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    ]
+    classes = [(path.parent, node.name) for path in SOURCES for node in nodes(path) if isinstance(node, ast.ClassDef)]
     assert len(classes) > 100
     assert repeated(classes) == {}
 
@@ -63,20 +62,20 @@ FORMER = {
 
 
 def test_a_former_name_does_not_come_back() -> None:
-    trees = {path: ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py") if "chart" not in path.parts}
-    assert len(trees) > 250
+    paths = sources()
+    assert len(paths) > 250
     used = {
         (path.relative_to(PACKAGE).as_posix(), name)
-        for path, tree in trees.items()
-        for name in (path.stem, *names(tree))
+        for path in paths
+        for name in (path.stem, *names(path))
         if name in FORMER
     }
     assert sorted(f"{path}: {name} is {FORMER[name]} now" for path, name in used) == []
 
 
-def names(tree: ast.AST) -> Iterator[str]:
+def names(path: Path) -> Iterator[str]:
     """Yield the names that a module gives: of values, arguments, classes and functions."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.arg):

@@ -13,7 +13,7 @@ from conftest import Served
 from minicluster.picture import page as pages
 from minicluster.picture.timeline import Timeline
 from picture_lead import START, PictureLead, job
-from playwright.sync_api import Browser, Dialog, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Dialog, Page, sync_playwright
 from status_samples import SETTINGS, flux
 
 from tools.clients import until
@@ -29,10 +29,11 @@ PATIENCE = 60_000
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> Iterator[BrowserContext]:
+    """One window for all pages: each server has a port, and so an origin, of its own."""
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
+        yield found.new_context()
         found.close()
 
 
@@ -40,15 +41,16 @@ Open = Callable[..., Page]
 
 
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
+def open_page(browser: BrowserContext) -> Iterator[Open]:
     """Opens pages, which must have no errors."""
     errors: list[str] = []
-    contexts = []
+    opened = []
 
     def open_page(address: str, width: int = 1280, scheme: Any = "light", is_filled: bool = True) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
+        page = browser.new_page()
+        opened.append(page)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -58,8 +60,8 @@ def open_page(browser: Browser) -> Iterator[Open]:
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in opened:
+        page.close()
     allowed = ("WebSocket", "Failed to load", "Framing", "CORS policy", "Access-Control")
     assert [each for each in errors if not any(text in each for text in allowed)] == []
 

@@ -90,15 +90,19 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True).map(lambda
 
 
 def rendered(cluster: MiniClusterModel) -> dict[str, dict[str, Any]]:
-    """Return the documents by kind, through YAML as Kubernetes reads it."""
-    text = b"".join(map(yamlio.dump, postrender.documents(cluster, lambda: (b"p" * 40, b"s" * 40))))
-    return {document["kind"]: document for document in load_all(text)}
+    """Return the documents by kind, as the post-renderer makes them."""
+    made = postrender.documents(cluster, lambda: (b"p" * 40, b"s" * 40))
+    return {document["kind"]: document for document in made}
 
 
 def data(cluster: MiniClusterModel) -> dict[str, str]:
-    """Return the data of the ConfigMap without the static scripts and the agent's settings, which have a test."""
-    found: dict[str, str] = rendered(cluster)["ConfigMap"]["data"]
-    return {key: text for key, text in found.items() if key not in shipped() and key != "agent.json"}
+    """Return the data of the ConfigMap, through YAML as Kubernetes reads it.
+
+    It is without the static scripts and the agent's settings, which have a test.
+    """
+    found = rendered(cluster)["ConfigMap"]["data"]
+    kept = {key: text for key, text in found.items() if key not in shipped() and key != "agent.json"}
+    return dict(*load_all(yamlio.dump(kept)))
 
 
 def settings_of(data: dict[str, str], shell: str, names: list[str]) -> list[str]:
@@ -115,7 +119,8 @@ def words_of(text: str, shell: str, variable: str) -> list[str]:
 
 
 def test_the_configmap_has_the_scripts_unchanged(cluster_of: Make) -> None:
-    config_map = rendered(cluster_of({"flux": {"wrap": "strace"}}))["ConfigMap"]["data"]
+    made = rendered(cluster_of({"flux": {"wrap": "strace"}}))["ConfigMap"]
+    [config_map] = [one["data"] for one in load_all(yamlio.dump(made))]
     assert shipped()
     assert {key: config_map[key] for key in shipped()} == shipped()
 

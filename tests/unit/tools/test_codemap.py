@@ -7,6 +7,8 @@ from support import PACKAGE, ROOT
 
 from tools import codemap, variables
 
+pytestmark = pytest.mark.xdist_group("sources")
+
 
 def test_the_page_of_files_gets_a_row_for_each_file_and_variable():
     page = codemap.written((ROOT / "docs/explanation/files.md").read_text())

@@ -4,10 +4,12 @@ import pytest
 
 from tools.budget import FIGURES, Figure, problem
 
+# one worker parses the sources
+pytestmark = pytest.mark.xdist_group("sources")
+
 
 @pytest.mark.parametrize("figure", FIGURES, ids=[figure.name for figure in FIGURES])
 def test_a_figure_is_within_its_budget(figure: Figure) -> None:
-    assert figure.measure() > 0
     assert problem(figure) == ""
 
 
