@@ -40,7 +40,7 @@ FAULTS = (
         'if job["id"] in self.copies.made:',
         seed=6,
     ),
-    Fault("jobs started on a lead that was leaving", "leave", "        stop_queue(handle)\n", "", seed=1),
+    Fault("jobs started on a lead that was leaving", "leave", "        stop_queue(handle)\n", "", seed=2),
     Fault("the agent never asked again after an outage", "agent", "2 * wait, now + wait", "2 * wait, math.inf", seed=1),
     Fault(
         "the cluster shrank below what a waiting job needs",
@@ -190,19 +190,20 @@ FAULTS = (
         '{"suspend": False, "parallelism": 0}',
         seed=78,
     ),
-    Fault(
-        "a replacement that was interrupted did not go on",
-        "replace",
-        "    is_half = not is_up and before != max(history).number",
-        "    is_half = False",
-        seed=63,
-    ),
+    Fault("an interrupted replacement did not go on", "replace", "is_half = not is_up and", "is_half = False and", 63),
     Fault(
         "a replacement that was interrupted came back to values with which no pod starts",
         "revisions",
         "before = None if is_up else revision.before",
         "before = None",
         seed=63,
+    ),
+    Fault(
+        "a failed replacement came back to one that had failed before it",
+        "revisions",
+        "is_up = is_up and not revision",
+        "_ = is_up and not revision",
+        seed=21223,
     ),
     Fault(
         "bursts followed no lead after the first one that was lost",

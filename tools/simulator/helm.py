@@ -118,14 +118,14 @@ class Helm:
         try:
             self._ask(lambda: self._apply(name, values), changes=True)
         except CommandError as error:
-            why = error.reason
+            why = f'{status.removeprefix("pending-").capitalize()} "{name}" failed: {error.reason}'
             self._ask(lambda: self._end(revisions, new, "failed", why), changes=True)
             raise
         self._ask(lambda: self._end(revisions, new, "deployed", description), changes=True)
 
     def _end(self, revisions: list[Revision], new: Revision, status: str, description: str) -> None:
         for each in revisions:
-            if status == "deployed" and each.status == "deployed":
+            if each.status == "deployed" and (status == "deployed" or new.status == "pending-rollback"):
                 each.status = "superseded"
         new.status, new.description = status, description
         del revisions[:-KEPT_RECORDS]

@@ -206,7 +206,7 @@ class JobQueue:
         known = {**job.fields, "id": job.number, "state": job.state, "urgency": job.urgency}
         # in the order of the changes; but first it looks the nodes of a job up that begins to run
         self.listed_at = max(self.listed_at, self.loop.now + self._lag())
-        if job.state == "run":
+        if job.state == "run" and not job.listed_at:
             job.listed_at = self.loop.now + self._lag()
         at = max(self.listed_at, job.listed_at)
         self.loop.at(at - self.loop.now, lambda: job.listed.update(known))

@@ -22,6 +22,8 @@ from minicluster.kube.tool import CommandError
 from minicluster.release import helm
 
 REVISION_MARK = "minicluster replace, before it revision "
+#: How Helm's descriptions of rollbacks begin, of those that failed, too
+ROLLBACK = "Rollback "
 #: Statuses of revisions that Helm has finished, and of those whose Helm was killed
 GOOD = ("deployed", "superseded")
 PENDING_STATUSES = ("pending-install", "pending-upgrade", "pending-rollback")
@@ -63,6 +65,8 @@ def way_back(history: Sequence[Revision], is_up: bool) -> int:
     """Return the revision to roll back to; ``is_up``: the present one has reached its quorum. Raises ToolError."""
     by_number = {revision.number: revision for revision in history}
     for revision in sorted(history, reverse=True):
+        # one that failed may have changed the objects: what is up is then not the replacement before it
+        is_up = is_up and not revision.description.startswith(ROLLBACK)
         if revision.status in GOOD:
             before = None if is_up else revision.before
             return before if before in by_number and before is not None else revision.number

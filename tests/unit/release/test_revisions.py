@@ -17,6 +17,14 @@ FIRST = Revision(1, "superseded", "Install complete")
         ([Revision(2, "deployed", f"{REVISION_MARK}1")], True, 2),
         ([Revision(2, "deployed", f"{REVISION_MARK}1")], False, 1),
         ([Revision(2, "failed", "no"), Revision(3, "pending-upgrade", "Preparing upgrade")], False, 1),
+        # a rollback whose answer was lost has brought back what is up
+        (
+            [Revision(2, "superseded", f"{REVISION_MARK}1"), Revision(3, "failed", 'Rollback "mc" failed: timeout')],
+            True,
+            1,
+        ),
+        ([Revision(2, "deployed", f"{REVISION_MARK}1"), Revision(3, "failed", 'Upgrade "mc" failed: no')], True, 2),
+        ([Revision(2, "superseded", f"{REVISION_MARK}1"), Revision(3, "deployed", "Rollback to 1")], True, 3),
         # Helm keeps ten revisions
         ([Revision(12, "deployed", f"{REVISION_MARK}11")], False, 12),
     ],
