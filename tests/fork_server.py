@@ -63,7 +63,7 @@ def _become(request: dict[str, Any]) -> None:
     sys.argv = request["words"]
 
 
-def _imported(name: str) -> ModuleType:
+def imported(name: str) -> ModuleType:
     """Import a module, and with `minicluster` what its commands import, but for packages that few need."""
     module = importlib.import_module(name)
     if name == "minicluster.__main__":
@@ -85,16 +85,21 @@ def _end(code: object) -> None:
     os._exit(int(code or 0))
 
 
+def run(module: ModuleType) -> None:
+    """Run a module's `main`, and end as it does."""
+    try:
+        module.main()
+    except SystemExit as end:
+        _end(end.code)
+    _end(0)
+
+
 def _serve(given: socket.socket, module: ModuleType) -> None:
     if found := _received(given):
         _become(found)
-        try:
-            module.main()
-        except SystemExit as end:
-            _end(end.code)
-        _end(0)
+        run(module)
 
 
 if __name__ == "__main__":
     sys.path = sys.argv[3:]
-    _serve(socket.socket(fileno=int(sys.argv[1])), _imported(sys.argv[2]))
+    _serve(socket.socket(fileno=int(sys.argv[1])), imported(sys.argv[2]))

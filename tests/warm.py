@@ -17,7 +17,8 @@ import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Thread
+
+import fork_server
 
 #: What the server renders once: its forks then have all that a render imports, reads and keeps
 DOCUMENT = b"""apiVersion: post-renderer-required.add--post-renderer-minicluster/v1
@@ -69,64 +70,64 @@ def folder(python_path: Path) -> Path:
 
 def serve(listener: socket.socket) -> None:
     """Fork for each caller, until standard input ends."""
+    running: dict[int, tuple[int, socket.socket]] = {}  # processes by a descriptor, with their callers
     while True:
-        ready, _, _ = select.select([0, listener], [], [])
+        callers = [caller for _, caller in running.values()]
+        ready, _, _ = select.select([0, listener, *running, *callers], [], [])
         if 0 in ready:
             return
-        caller, _ = listener.accept()
-        if not os.fork():
-            listener.close()
-            _answer(caller)
-        caller.close()
-        _reap()
+        if listener in ready:
+            caller, _ = listener.accept()
+            pid = _forked(caller)
+            running[os.pidfd_open(pid)] = pid, caller
+        for descriptor, (pid, caller) in list(running.items()):
+            if descriptor in ready:
+                _tell_end(pid, caller)
+                os.close(descriptor)
+                del running[descriptor]
+            elif caller in ready:  # it was killed
+                os.kill(pid, signal.SIGKILL)
 
 
-def _reap() -> None:
-    """Wait for those that have ended: what they used is this process's then."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _answer(caller: socket.socket) -> None:
-    """Run the program for a caller, tell its process and then its exit code, and end."""
-    data, streams, _, _ = socket.recv_fds(caller, 4, 3)
-    size, text = int.from_bytes(data, "big"), b""
-    while len(text) < size:
-        text += caller.recv(size - len(text))
-    cwd, parent, count, *words = text.decode(errors="surrogateescape").split("\0")
-    if pid := os.fork():
-        caller.sendall(pid.to_bytes(4, "big"))
-        Thread(target=_end_with, args=(caller, pid), daemon=True).start()
-        _, status = os.waitpid(pid, 0)
-        code = os.waitstatus_to_exitcode(status)
+def _tell_end(pid: int, caller: socket.socket) -> None:
+    """Wait for a program that has ended, and tell its caller the exit code."""
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    with caller, suppress(OSError):
         caller.sendall(bytes([code if code >= 0 else 128 - code]))
-        os._exit(0)
-    caller.close()
+
+
+def _forked(caller: socket.socket) -> int:
+    """Run the program for a caller in a process of its own, whose id the caller gets."""
+    data, streams, _, _ = socket.recv_fds(caller, 4, 3)
+    text = caller.recv(int.from_bytes(data, "big"), socket.MSG_WAITALL)
+    if not (pid := os.fork()):
+        _run(text.decode(errors="surrogateescape").split("\0"), streams)
+    for stream in streams:
+        os.close(stream)
+    with suppress(OSError):
+        caller.sendall(pid.to_bytes(4, "big"))
+    return pid
+
+
+def _run(request: list[str], streams: list[int]) -> None:
+    """Become the program, and end as it does."""
+    cwd, parent, count, *words = request
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-        os.close(stream)
+    os.closerange(3, 3 + 64)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(word.split("=", 1) for word in words[int(count) :])
     os.getppid = lambda: int(parent)
     sys.argv[:] = words[: int(count)]
-    from minicluster.__main__ import main  # noqa: PLC0415 - it is here by now
-
-    main()
-    sys.exit()
-
-
-def _end_with(caller: socket.socket, pid: int) -> None:
-    """Kill the program when its caller was killed."""
-    with suppress(OSError):
-        if not caller.recv(1):
-            os.kill(pid, signal.SIGKILL)
+    fork_server.run(sys.modules["minicluster.__main__"])
 
 
 def _preload() -> None:
     """Import and prepare what most callers need."""
-    for name in ("cli", "commands", "lifecycle.creation", "release.adopt", "release.caller"):
+    fork_server.imported("minicluster.__main__")
+    for name in ("cli", "lifecycle.creation", "release.adopt", "release.caller"):
         importlib.import_module(f"minicluster.{name}")
     render = importlib.import_module("minicluster.render.postrender").render
     render(DOCUMENT, seed=bytes(32), allow_random=False)
