@@ -21,7 +21,7 @@ from tools.simulator.world import World
 RANKS = st.integers(0, 5)
 
 
-@pytest.mark.parametrize("seed", [*range(1, 6), 9, 18])
+@pytest.mark.parametrize("seed", [1, 2, 9, 18])
 def test_nothing_breaks(seed: int) -> None:
     world = episode(seed)
     assert world.jobs or world.client.submissions
