@@ -133,11 +133,12 @@ class EmbeddedCluster(KubernetesCluster):
         _write_private(self.work_dir / "tokens.csv", "".join(tokens))
 
     def _start_api_server(self, port: int) -> None:
-        # Unix sockets, because this etcd asks for no password; its URLs need a port all the same
+        # Unix sockets, because this etcd asks for no password; its URLs need a port all the same.
+        # It writes its pages each two seconds and not ten times in one: no data is worth it
         clients, peers = "unix://etcd.sock:0", "unix://etcd-peers.sock:0"
         self._run(
             "etcd",
-            f"""--data-dir=etcd --log-level=error --unsafe-no-fsync
+            f"""--data-dir=etcd --log-level=error --unsafe-no-fsync --backend-batch-interval=2s
             --listen-client-urls={clients} --advertise-client-urls={clients}
             --listen-peer-urls={peers} --initial-advertise-peer-urls={peers}
             --initial-cluster=default={peers}""",
@@ -157,11 +158,11 @@ class EmbeddedCluster(KubernetesCluster):
     def _start_controllers(self) -> None:
         shutil.copy(KWOK_CONFIG, self.work_dir)
         common = f"--kubeconfig=admin.kubeconfig --leader-elect=false --secure-port=0 {self.gates}"
-        # nobody reads Endpoints: EndpointSlices have taken their place
+        # nobody reads Endpoints: EndpointSlices have taken their place, which take all that changes in a second at once
         self._run(
             "kube-controller-manager",
             f"""{common} --kube-api-qps={self.qps} --kube-api-burst={self.qps * 2} --controllers=*,-endpoints-controller
-            --horizontal-pod-autoscaler-sync-period=1s
+            --horizontal-pod-autoscaler-sync-period=1s --endpointslice-updates-batch-period=1s
             --service-account-private-key-file=apiserver.key --root-ca-file=apiserver.crt""",
         )
         self._run("kube-scheduler", common)

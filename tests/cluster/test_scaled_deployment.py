@@ -112,13 +112,12 @@ def test_a_deployment_that_somebody_resumes_has_pods_that_never_run(release4: Re
     [pod] = resumed(release4)
     assert pod["status"]["phase"] == "Pending"
     assert pod["spec"]["schedulingGates"] == [{"name": "minicluster/no-pods"}]
-    addresses = [
-        address
-        for piece in release4.items("endpointslices")
-        for endpoint in piece["endpoints"]
-        for address in endpoint["addresses"]
-    ]
-    assert len(addresses) == 2
+
+    def addresses() -> list[str]:
+        endpoints = [one for piece in release4.items("endpointslices") for one in piece["endpoints"] or []]
+        return [address for one in endpoints for address in one["addresses"]]
+
+    release4.cluster.wait("the addresses of the MiniCluster's own pods", lambda: len(addresses()) == 2)
 
 
 @pytest.mark.any_helm
@@ -130,3 +129,5 @@ def test_a_horizontal_pod_autoscaler_requests_its_least_size(release4: Release) 
     release4.cluster.wait("the request", lambda: written(release4) == 3)
     conditions = release4.get("horizontalpodautoscaler", "mc")["status"]["conditions"]
     assert {each["type"]: each["status"] for each in conditions}["AbleToScale"] == "True"
+    # its controller would look each second until the end of all tests
+    release4.kubectl("delete", "hpa", "mc")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import versions
+import warm
 from minicluster.release.helm import version
 from support import CHART, ROOT, Helm, lines_with
 from versions import (
@@ -79,7 +80,8 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     change("plugin/minicluster/render/broker.py", '"tbon.topo"', '"tbon.tree"')
     change("plugin/minicluster/render/settings.py", "in POLICY.items()}", 'in POLICY.items()} | {"lazy": 0}')
     (root / "plugin/minicluster/pod/start/new.sh").write_text("#!/bin/sh\n")
-    return Version(root).install()
+    (root / "bin").symlink_to(warm.folder(root / "plugin"))
+    return Version(root)
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_an_upgrade_with_another_version_restarts_nothing(
     release = installed()
     before = State.of(release, 2)
     use(release, request.getfixturevalue(which), connected)
-    for size in (2, 3, 4, 1):
+    for size in (2, 4, 1):
         done = release.run("upgrade", mode, "--set", f"size={size}")
         assert done.code == 0, done.both
         files = before.stays(release, size)
@@ -120,14 +122,13 @@ def test_an_upgrade_with_another_version_restarts_nothing(
     assert shrunk.stays(release, 2) == {file: before.files[file] for file in SIZED}
 
 
-@pytest.mark.parametrize("which", ["now", "later"])
 def test_an_upgrade_changes_the_policy_of_an_older_autoscaler(
-    installed: Callable[..., Release], connected: Helm, request: pytest.FixtureRequest, which: str
+    installed: Callable[..., Release], connected: Helm, later: Version
 ) -> None:
     release = installed(**SCALED)
     before = State.of(release, 2)
     settings = json.loads(before.files["agent.json"])
-    use(release, request.getfixturevalue(which), connected)
+    use(release, later, connected)
     for asked, policy, size in (
         ({"min": 2, "maxStepUp": 1}, {"min": 2, "step_up": 1}, 2),
         ({"enabled": False}, None, 3),
