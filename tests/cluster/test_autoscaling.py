@@ -147,17 +147,7 @@ def turned_on(what: str) -> str:
         (
             {},
             [
-                ({"size": 9}, "MiniCluster mc: size is 9, maxSize 8: lower size, or install with a larger maxSize"),
                 ({"maxSize": 9}, f"maxSize can't change on the live MiniCluster mc: it is 8, asked is 9; {LOSS}"),
-                (
-                    {"autoscaling": {**ON, "max": 9}},
-                    "MiniCluster mc: autoscaling.max is 9, maxSize 8: lower it, or install with a larger maxSize",
-                ),
-                (
-                    {"autoscaling": {**ON, "min": 3}},
-                    "MiniCluster mc: size is 2, autoscaling goes from 3 to 8: choose a size between",
-                ),
-                ({"size": 0}, "at '/size': minimum: got 0, want 1"),
                 ({"metrics": {"port": 9100}}, "it is 8051, asked is 9100"),
             ],
         ),

@@ -3,7 +3,6 @@
 import base64
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ Objects = dict[tuple[str, str], dict[str, Any]]
 
 def run(helm: Helm, *args: object) -> str:
     """Return what `minicluster` prints when it uses this Helm."""
-    command = [sys.executable, "-m", "minicluster", *map(str, args)]
+    command = ["minicluster", *map(str, args)]
     env = helm.environment | {"HELM_BIN": str(BIN / helm.name)}
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60).stdout
 

@@ -197,7 +197,7 @@ def test_autoscaling_in_a_kueue_queue_requires_an_elastic_job(helm4: Helm, queue
     _kept(uids, release.running(3))
 
 
-@pytest.mark.parametrize("quota", [1, 3, 4])
+@pytest.mark.parametrize("quota", [1, 3])
 def test_the_autoscaler_shrinks_to_the_quota_of_kueue(
     helm4: Helm, queues: QuickCluster, tmp_path: Path, quota: int
 ) -> None:

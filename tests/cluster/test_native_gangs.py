@@ -142,16 +142,6 @@ def test_minicluster_scale_says_why_a_gang_keeps_its_size(release: Release) -> N
     assert len(done.err.splitlines()) == 1
 
 
-def test_a_change_of_job_template_is_refused_on_a_live_job(release: Release) -> None:
-    release.install(size=1, maxSize=2, job={"template": {"spec": {"managedBy": "example.com/a"}}})
-    assert release.get("job")["spec"]["managedBy"] == "example.com/a"
-    refusal = release.refuse(job={"template": {"spec": {"managedBy": "example.com/b"}}})
-    was = '{"spec":{"managedBy":"example.com/a"}}'
-    assert f"job.template can't change on the live MiniCluster mc: it is {was}, asked is" in refusal
-    release.upgrade(size=2)
-    assert release.get("job")["spec"]["completions"] == 2
-
-
 def test_autoscaling_of_a_gang_of_kubernetes_is_refused(release4: Release) -> None:
     refusal = release4.refuse(command="install", size=1, maxSize=2, gang=NATIVE, autoscaling={"enabled": True})
     assert "autoscaling is on and gang.kind is kubernetes, and Kubernetes 1.36 fixes the size of a gang" in refusal

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from newcomer import VERSION, User, make_environment, need_wheels
 from quick import QuickCluster
-from support import BIN, ROOT, tool
+from support import BIN, ROOT, Helm, tool
 
 from tools import clients
 from tools.clients import ProcessError, until
@@ -107,13 +107,17 @@ def publish_plugin(registry: str, built: Path, folder: Path) -> None:
     assert (folder / "signed").read_text().startswith(f"sign --yes {registry}/org/plugins/minicluster@sha256:")
 
 
-@pytest.fixture(params=["helm", "helm3"])
-def user(request: pytest.FixtureRequest, built: Path, tmp_path: Path, cluster: QuickCluster, registry: str) -> User:
-    """A user of one of the Helms, with a cluster, who installed the post-renderer as documented."""
-    if not tool(request.param):
-        pytest.skip(f"{request.param} is missing: run `make tools`")
-    user = User(tmp_path / "home", "python3", helm=request.param)
-    user.env["KUBECONFIG"] = str(cluster.kubeconfig)
+def new_user(helm: Helm, home: Path, kubeconfig: str) -> User:
+    """Return a user of one of the Helms, with a cluster."""
+    user = User(home, "python3", helm=helm.name)
+    user.env["KUBECONFIG"] = kubeconfig
+    return user
+
+
+@pytest.fixture
+def user(helm: Helm, built: Path, tmp_path: Path, cluster: QuickCluster, registry: str) -> User:
+    """Return a user who installed the post-renderer as documented."""
+    user = new_user(helm, tmp_path / "home", cluster.env["KUBECONFIG"])
     if user.helm == "helm":
         need_wheels()
         user.copies(make_environment(tmp_path / "environment"))
@@ -161,11 +165,11 @@ def test_a_new_user_installs_scales_and_removes_a_release_from_a_registry(
     assert user.left() == []
 
 
-# to install the plugin would be for nothing; both Helms without a registry: test_lifecycle.py
-@pytest.mark.parametrize("user", ["helm3"], indirect=True)
+# both Helms without a registry: test_lifecycle.py
 def test_an_install_from_a_registry_without_the_post_renderer_creates_nothing(
-    registry: str, user: User, built: Path, release4: Release
+    registry: str, helm3: Helm, built: Path, release4: Release, tmp_path: Path
 ) -> None:
+    user = new_user(helm3, tmp_path / "home", release4.cluster.env["KUBECONFIG"])
     user.ok("push", built / "chart" / f"minicluster-{VERSION}.tgz", f"oci://{registry}/charts", "--plain-http")
     chart = [f"oci://{registry}/charts/minicluster", "--plain-http", "--namespace", release4.namespace]
     done = user.run("install", "mc", *chart)

@@ -127,7 +127,12 @@ def test_a_horizontal_pod_autoscaler_requests_its_least_size(release4: Release) 
     release4.running(2)
     release4.kubectl("autoscale", "deployment", "mc", "--min=3", "--max=6", "--cpu=50%")
     release4.cluster.wait("the request", lambda: written(release4) == 3)
-    conditions = release4.get("horizontalpodautoscaler", "mc")["status"]["conditions"]
-    assert {each["type"]: each["status"] for each in conditions}["AbleToScale"] == "True"
+
+    def conditions() -> dict[str, str]:
+        found = release4.get("horizontalpodautoscaler", "mc")["status"].get("conditions", [])
+        return {each["type"]: each["status"] for each in found}
+
+    # its controller writes them after the request
+    release4.cluster.wait("that it can scale", lambda: conditions().get("AbleToScale") == "True")
     # its controller would look each second until the end of all tests
     release4.kubectl("delete", "hpa", "mc")

@@ -55,27 +55,27 @@ def no_pods(release: Release) -> None:
 def test_a_hundred_miniclusters_of_a_chart_fit_in_a_release(release: Release, tmp_path: Path) -> None:
     no_pods(release)
     release.chart = chart_of_others(tmp_path / "many", LOOP)
-    release.install(count=4)
-    release.upgrade(count=10)
-    assert len(release.items("jobs")) == 10
+    release.install(count=2)
+    release.upgrade(count=5)
+    assert len(release.items("jobs")) == 5
     assert list(programs(release)) == ["mc-programs"]
-    assert fit_in_a_secret(release, 4, 10)
+    assert fit_in_a_secret(release, 2, 5)
     release.uninstall()
     assert programs(release) == {}
 
 
 def test_a_hundred_aliases_of_the_chart_fit_in_a_release(release: Release, tmp_path: Path) -> None:
     no_pods(release)
-    release.chart = umbrella(tmp_path / "umbrella", CHART, 4)
+    release.chart = umbrella(tmp_path / "umbrella", CHART, 2)
     release.install()
     before = programs(release)
     assert list(before) == ["mc-programs"]
     # those of before are live now
-    release.chart = umbrella(tmp_path / "more", CHART, 10)
+    release.chart = umbrella(tmp_path / "more", CHART, 5)
     release.upgrade(mc0={"minSize": 1})
-    assert len(release.items("jobs")) == 10
+    assert len(release.items("jobs")) == 5
     assert programs(release) == before
-    assert fit_in_a_secret(release, 4, 10)
+    assert fit_in_a_secret(release, 2, 5)
 
 
 def test_the_chart_itself_leaves_room_for_many(release: Release) -> None:
