@@ -80,6 +80,16 @@ def test_recovery_restarts_fluxion_when_it_holds_cores_for_no_job(
     assert capsys.readouterr().out == f"minicluster: {why}\n"
 
 
+def test_recovery_gives_up_on_held_cores_that_no_restart_frees(lead: Lead) -> None:
+    lead.flux.schedulers = FLUXION
+    lead.flux.held = {3: (1, 0)}
+    # as long as a job waits, the scheduler is watched
+    lead.flux.submit(7)
+    lead.then = lambda: lead.clock.now < 180 or pytest.fail("it never gives up")
+    lead.recover()
+    assert lead.commands == restart(*FLUXION) * 8
+
+
 def test_recovery_does_not_take_cores_that_are_being_freed_for_leaked(lead: Lead) -> None:
     lead.flux.schedulers = FLUXION
     lead.flux.held = {3: (1, 0)}

@@ -23,6 +23,8 @@ OFFLINE = "Scheduler is offline"
 SCHEDULER_SECONDS = 15.0
 #: Seconds for which a job may wait although idle nodes have room for it, doubled each time; the most tries for a job
 IDLE_SECONDS, JOB_TRIES = 10.0, 4
+#: The same for held cores. Of a job that Flux can't save, on a full volume, none is allocated, and no restart frees them
+CORE_TRIES = 4
 #: Seconds in which a module is removed or loaded
 MODULE_SECONDS = 60.0
 NOTE = "minicluster: the lead was killed while Flux gave this job its nodes, before it ran"
@@ -121,7 +123,7 @@ def recover(handle: Any, copies: Copies) -> None:
     pending = Pending(handle, no_ranks)
     before: set[tuple[int, int]] = set()
     stuck: int | None = None
-    waits, tries = 0.0, 0
+    waits, tries, core_tries = 0.0, 0, 0
     while True:
         leaked, first = leaked_cores(handle), startable(handle, pending)
         if first != stuck:
@@ -129,8 +131,9 @@ def recover(handle: Any, copies: Copies) -> None:
         if scheduler_is_offline(handle):
             replace_half_started(handle, copies)
             restart_scheduler(handle, "the scheduler stopped")
-        elif leaked & before:  # seen twice: cores that are just being freed are not leaked
+        elif leaked & before and core_tries < CORE_TRIES:  # seen twice: cores that are just being freed are not leaked
             restart_scheduler(handle, f"the scheduler holds {len(leaked & before)} cores for no job")
+            core_tries += 1
         elif stuck and tries < JOB_TRIES and time.monotonic() >= waits:
             restart_scheduler(handle, f"job {JobID(stuck).f58plain} waits beside idle nodes")
             tries += 1
