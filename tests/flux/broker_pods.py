@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tools.clients import WAIT_SECONDS, until
 from tools.releases import MOUNT
 from tools.testbed import choose_scheduler
@@ -38,6 +40,13 @@ class Flux:
     def image(self) -> dict[str, Any]:
         """The fields of Image by which a pod finds it."""
         return {"flux": None, "view": self.view} if self.view else {"flux": self.path}
+
+    def since(self, minor: int, lack: str) -> None:
+        """Skip the test with a flux-core before 0.MINOR, which lacks something."""
+        done = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=True)
+        version = done.stdout.split()[1]
+        if int(version.split(".")[1]) < minor:
+            pytest.skip(f"flux-core {version}: {lack}")
 
     def values(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values that choose the scheduler, unless they have chosen one."""

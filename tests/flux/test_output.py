@@ -17,6 +17,7 @@ printed() {
   echo $code >"$name.code"
 }
 submit() { flux submit -n1 "$@" | sed 's/ƒ/f/'; }
+has_output() { until flux job wait-event -t 60 -p guest.output "$1" "$2" >/dev/null 2>&1; do sleep 0.1; done; }
 ends() { flux job wait-event -t 60 "$1" clean >/dev/null; }
 both=$(submit sh -c 'echo out; echo err >&2; printf "\377\303\251\n"; exit 3')
 ends $both
@@ -24,7 +25,7 @@ printed ended $both
 printed number $(flux job id --to=dec $both)
 printed followed $both follow
 runs=$(submit sh -c 'echo begun; until [ -e go ]; do sleep 0.1; done; echo done')
-flux job wait-event -t 60 -p guest.output $runs data >/dev/null
+has_output $runs data
 printed running $runs
 printed follows $runs follow &
 until grep -q begun follows.out 2>/dev/null; do sleep 0.1; done
@@ -48,7 +49,7 @@ printed file $file
 printed file-follows $file follow
 printf 'stays' >'a "file" $x'
 writes=$(submit --output='a "file" $x' sh -c 'echo begun; until [ -e on ]; do sleep 0.1; done; echo done')
-flux job wait-event -t 60 -p guest.output $writes redirect >/dev/null
+has_output $writes redirect
 printed writing $writes
 printed file-grows $writes follow &
 until grep -q begun file-grows.out 2>/dev/null; do sleep 0.1; done

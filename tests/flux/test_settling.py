@@ -120,7 +120,9 @@ def test_the_queue_goes_on_when_the_client_says_so_or_is_gone(cluster: Cluster) 
         client.say(start=True)
         client.until(started=True)
         assert queue(cluster) == before
-    cluster.lead.flux("queue", "stop", "-m", "for the night")
+    # before flux-core 0.73 a reason has no option
+    option = ["-m"] if "REASON" in cluster.lead.flux("queue", "stop", "--help") else []
+    cluster.lead.flux("queue", "stop", *option, "for the night")
     stopped = queue(cluster)
     with held(cluster):
         assert queue(cluster) == stopped
