@@ -44,7 +44,7 @@ def run(cluster: Cluster, *words: str) -> tuple[dict[str, Any], list[dict[str, f
     """Return what the record says that a job has used, and what its tasks say."""
     done = cluster.lead.run(f"{MOUNT}/bin/flux", "run", *words)
     said = [json.loads(line) for line in done.stdout.splitlines()]
-    return usage_of(cluster, cluster.lead.flux("job", "last").strip()), said
+    return usage_of(cluster, cluster.lead.flux("jobs", "-a", "-c1", "-no", "{id}").strip()), said
 
 
 def usage_of(cluster: Cluster, job: str) -> dict[str, Any]:

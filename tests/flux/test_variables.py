@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from broker_clusters import Make
+from broker_pods import Flux
 from minicluster.lead.ask import QUESTION_WORDS, read_answer
 from minicluster.lead.program import first_line
 from shells import PROGRAMS, WAYS
@@ -27,7 +28,8 @@ SHOW = 'echo "$PYTHONHOME $PYTHONPATH $PYTHONOPTIMIZE $PYTHONSAFEPATH $SHELL $GL
 SHOWN = " ".join(OWN.values())
 
 
-def test_jobs_have_the_variables_of_the_image(make: Make) -> None:
+def test_jobs_have_the_variables_of_the_image(make: Make, flux: Flux) -> None:
+    flux.since(57, "its own commands find the modules of PYTHONPATH")
     cluster = make(QUIET, {"cores": 1, "commands": {"pre": PRE}}, environment=OWN).start().wait_for_ready()
     ways = {**WAYS, **PROGRAMS}
     assert shown(cluster, SHOW, ways) == dict.fromkeys(ways, SHOWN)
@@ -54,8 +56,8 @@ def test_the_work_has_a_path_without_the_folders_of_the_system(make: Make, how: 
     *others, path = cluster.lead.log.splitlines()[-3:]
     assert others == [SHOWN, "1"]
     assert path.startswith(f"{MOUNT}/bin:")
-    # beside it only the folders of flux itself
-    assert path.endswith(":/opt/app/bin")
+    # beside it only the folders of flux itself, and Slurm's commands
+    assert path.endswith(f":/opt/app/bin:{MOUNT}/slurm")
     assert "/usr/bin" not in path
 
 

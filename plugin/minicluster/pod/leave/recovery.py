@@ -23,7 +23,7 @@ OFFLINE = "Scheduler is offline"
 SCHEDULER_SECONDS = 15.0
 #: Seconds for which a job may wait although idle nodes have room for it, doubled each time; the most tries for a job
 IDLE_SECONDS, JOB_TRIES = 10.0, 4
-#: The same for held cores. Of a job that Flux can't save, on a full volume, none is allocated, and no restart frees them
+#: The same for held cores. Of a job that Flux can't save, on a full volume, none is allocated: no restart frees them
 CORE_TRIES = 4
 #: Seconds in which a module is removed or loaded
 MODULE_SECONDS = 60.0
