@@ -131,7 +131,7 @@ def clusters(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
     return cluster
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, derandomize=True, database=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_any_valid_minicluster_converts_to_values_that_load(cluster: dict[str, Any]) -> None:
     values, _ = converted(cluster)
@@ -145,7 +145,7 @@ def test_any_valid_minicluster_converts_to_values_that_load(cluster: dict[str, A
     assert loaded.flux["connectTimeout"] == timeout
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, derandomize=True, database=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(clusters())
 def test_converting_converted_values_changes_nothing(cluster: dict[str, Any]) -> None:
     values, _ = converted(cluster)

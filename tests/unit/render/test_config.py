@@ -489,7 +489,7 @@ FILES = {**postrender.SNIPPETS, "script": "script"}
 
 @pytest.mark.parametrize("work", ["script", "command"])
 @given(texts=st.tuples(*[TEXTS] * len(FILES)))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_a_command_or_snippet_of_the_user_becomes_a_file_unchanged(
     cluster_of: Make, work: str, texts: tuple[str, ...]
 ) -> None:
