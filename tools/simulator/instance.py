@@ -29,6 +29,7 @@ class Instance(JobQueue):
         self.brokers[rank] = Broker(self.loop.now)
         if rank == 0:
             self.generation += 1
+            self.longest_away = max(self.longest_away, self.loop.now - self.ended)
             self.starttime, self.is_stopped, self.service = self.loop.now, False, None
             self.given = self.backlog = 0
             self.online.clear()

@@ -38,7 +38,7 @@ class JobQueue:
         self.kvs: dict[str, Any] = {}
         self.generation, self.starttime = 0, 0.0
         self.is_stopped, self.stop_reason = False, ""
-        self.ended = 0.0  #: when the last lead ended
+        self.ended = self.longest_away = 0.0  #: when the last lead ended, and for how long there was none, at most
         self.service: Service | None = None  #: that of requeue.py
         self.changed: Callable[[str], None] = lambda _: None  #: is told of `jobs`, `nodes`, `size`, `exceptions`
         self.drains: Callable[[], None] = lambda: None  #: is told when somebody is about to drain a rank
