@@ -26,9 +26,9 @@ from tools.releases import Release
 EXAMPLES = ROOT / "values-examples"
 FILES = sorted([*EXAMPLES.glob("*.yaml"), *(ROOT / "tests/chart/cases").glob("*.yaml")])
 #: Examples that both Helms install: together they have each kind of object and each choice by version.
-INSTALLED = ("hello-world", "elastic", "autoscaling", "metrics", "services", "sidecar-monitor", "minimal-service")
+INSTALLED = ("elastic", "autoscaling", "metrics", "services", "sidecar-monitor", "minimal-service")
 #: Those whose pods fit the limits of a shared namespace; test_accepted.py starts the pods of some more.
-STARTED = ("hello-world", "elastic", "services", "sidecar-monitor")
+STARTED = ("elastic", "services", "sidecar-monitor")
 #: Cases that are refused by an older Kubernetes: the version that they need, and the reason.
 NEEDS = {
     "view-image": ((1, 35), "flux.container.mode=image needs Kubernetes 1.35, this is {}: use auto or copy"),

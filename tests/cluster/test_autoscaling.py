@@ -28,11 +28,7 @@ def test_an_upgrade_keeps_the_live_size_until_autoscaling_is_off(release: Releas
     pod = agent(release, tmp_path)
     uids = release.running(2)
     resize(pod, 5)
-    release.upgrade()
-    assert size(release) == 5
-    release.upgrade(size=3)
-    assert size(release) == 5
-    release.upgrade(autoscaling={**ON, "idleSeconds": 30, "max": 6}, jobLabels={"a": "b"})
+    release.upgrade(size=3, autoscaling={**ON, "idleSeconds": 30, "max": 6}, jobLabels={"a": "b"})
     assert size(release) == 5
     policy = json.loads(release.get("configmap", "mc-config")["data"]["agent.json"])["policy"]
     assert (policy["idle"], policy["max"]) == (30, 6)

@@ -129,6 +129,13 @@ def test_upgrades_and_rollbacks_leave_alone_what_was_added(release: Release) -> 
     assert template(release) == made
     # what the user changes is still refused
     assert "containers[0].image can't change" in release.refuse(containers=[{"image": "ubuntu:jammy"}])
+    # a deleted Job comes back with the additions
+    release.kubectl("delete", "job", "mc")
+    release.upgrade(containers=[{"image": "ubuntu:jammy"}])
+    check_added(release)
+    made = template(release)
+    release.upgrade(size=2)
+    assert template(release) == made
 
 
 def test_a_newer_chart_leaves_it_alone(release: Release, copy_of_chart: Callable[..., Path]) -> None:
@@ -176,18 +183,6 @@ def test_a_job_that_is_made_anew_gets_it_too(release: Release, tmp_path: Path) -
         release.ok("rollback", "1")
         release.running(2)
         assert template(release)["spec"]["containers"][0]["image"] == "ubuntu:noble"
-
-
-def test_a_deleted_job_comes_back(release: Release) -> None:
-    release.install(**VALUES)
-    release.running(2)
-    release.kubectl("delete", "job", "mc")
-    release.upgrade(containers=[{"image": "ubuntu:jammy"}])
-    release.running(2)
-    release.upgrade(size=3)
-    release.ok("rollback", "2")
-    release.running(2)
-    check_added(release)
 
 
 def test_a_minicluster_of_another_chart_keeps_what_was_added(release: Release, tmp_path: Path) -> None:

@@ -124,22 +124,17 @@ def test_an_upgrade_of_a_live_gang_may_change_values_but_not_the_size(release: R
     uids = release.running(3)
     refusal = "size can't change from 3 to 2: the MiniCluster mc is a gang, the PodGroup mc, whose size"
     assert lines_with(release.refuse(size=2), refusal)
+    environment = release.helm.environment | {"HELM_BIN": release.helm.name}
+    done = run("minicluster", "scale", "-n", release.namespace, "mc", "4", env=environment)
+    assert done.code
+    assert refusal.replace("to 2", "to 4") in done.err
+    assert len(done.err.splitlines()) == 1
     release.upgrade(minSize=2, suspend=True)
     release.cluster.wait("the end of the pods", lambda: not release.live_pods())
     release.upgrade(suspend=False)
     assert release.running(3) != uids
     assert policy(release) == {"gang": {"minCount": 3}}
     assert "gang.kind can't change" in release.refuse(gang={})
-
-
-def test_minicluster_scale_says_why_a_gang_keeps_its_size(release: Release) -> None:
-    release.install(size=2, maxSize=3, gang=NATIVE)
-    release.running(2)
-    environment = release.helm.environment | {"HELM_BIN": release.helm.name}
-    done = run("minicluster", "scale", "-n", release.namespace, "mc", "3", env=environment)
-    assert done.code
-    assert "size can't change from 2 to 3: the MiniCluster mc is a gang, the PodGroup mc, whose size" in done.err
-    assert len(done.err.splitlines()) == 1
 
 
 def test_autoscaling_of_a_gang_of_kubernetes_is_refused(release4: Release) -> None:

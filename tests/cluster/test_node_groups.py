@@ -43,6 +43,13 @@ def wait_for(release: Release, *names: str) -> None:
 def test_groups_are_installed_scaled_to_zero_and_back_and_removed(release: Release) -> None:
     release.install(**VALUES)
     wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")
+    job = release.get("job", "mc-gpu")
+    assert (job["spec"]["completions"], job["spec"]["parallelism"], job["spec"].get("suspend")) == (2, 2, False)
+    record = json.loads(job["metadata"]["annotations"]["minicluster/immutable"])
+    assert record["pod.labels.kind"] == "gpu"
+    # a Job of 0 completions would have ended
+    asleep = release.get("job", "mc-spot")
+    assert (asleep["spec"]["completions"], asleep["spec"]["suspend"]) == (1, True)
     uids = {pod["metadata"]["uid"] for pod in release.items("pods")}
     release.upgrade(groups=sized(3, 2), size=2)
     wait_for(release, "mc-0", "mc-1", "mc-gpu-0", "mc-gpu-1", "mc-gpu-2", "mc-spot-0", "mc-spot-1")
@@ -98,18 +105,6 @@ def test_the_services_of_the_lead_select_no_pod_of_a_group(release4: Release) ->
     everywhere = release4.get("service", "mc")["spec"]["selector"]
     found = release4.items("pods", f"--selector={','.join(f'{key}={value}' for key, value in everywhere.items())}")
     assert len(found) == 3
-
-
-@pytest.mark.any_helm
-def test_a_group_without_pods_is_a_suspended_job(release4: Release) -> None:
-    """A Job of 0 completions would have ended."""
-    release4.install(**VALUES)
-    job = release4.get("job", "mc-gpu")
-    assert (job["spec"]["completions"], job["spec"]["parallelism"], job["spec"].get("suspend")) == (2, 2, False)
-    asleep = release4.get("job", "mc-spot")
-    assert (asleep["spec"]["completions"], asleep["spec"]["suspend"]) == (1, True)
-    record = json.loads(job["metadata"]["annotations"]["minicluster/immutable"])
-    assert record["pod.labels.kind"] == "gpu"
 
 
 # With autoscaling --------------------------------------------------------------------------------------------------

@@ -97,6 +97,17 @@ def test_the_job_is_made_anew_and_all_else_stays(release: Release, change: Repla
     assert job(release)[0] == new
     assert change(["--set=size=3"]) == ["mc: the live Job takes these values, so its pods stay"]
     assert (job(release)[0], release.get("job")["spec"]["completions"]) == (new, 3)
+    # pods that do not start are rolled back
+    wants = "--set=pod.nodeSelector.no=such-node"
+    why = r"^mc was not replaced, .*gave up after 5 s: Starting: the lead is Pending: .*: it is rolled back and runs as"
+    with pytest.raises(StateError, match=why):
+        change(["--set=maxSize=8,containers[0].image=ubuntu:plucky", wants], timeout=5.0)
+    release.running(3)
+    old, *values = job(release)
+    assert (values, old != new, kept(release)) == (["ubuntu:noble", "4"], True, before)
+    # and the same with a better value
+    assert change(["--set=maxSize=8"])[-1] == "mc: replaced, and its queue goes on"
+    assert job(release)[1:] == ("ubuntu:noble", "8")
 
 
 REFUSED = {
@@ -190,6 +201,8 @@ def test_an_interrupted_replacement_is_completed_by_the_same_command(
         (revisions, "replace", never),
         (replacing, "_wait", never),  # Helm has made the new one
     ):
+        if name == "_wait":
+            leave_the_record_of_a_killed_helm(release)
         with monkeypatch.context() as patch:
             patch.setattr(module, name, stop)
             with pytest.raises(Interrupted) as interrupted:
@@ -203,39 +216,13 @@ def test_an_interrupted_replacement_is_completed_by_the_same_command(
     assert kept(release) == before
 
 
-def test_pods_that_do_not_start_are_rolled_back(release: Release, change: Replace) -> None:
-    release.install(**VALUES)
-    release.running(2)
-    before, (uid, *old) = kept(release), job(release)
-    wants = "--set=pod.nodeSelector.no=such-node"
-    why = r"^mc was not replaced, .*gave up after 5 s: Starting: the lead is Pending: .*: it is rolled back and runs as"
-    with pytest.raises(StateError, match=why):
-        change([*NEW, wants], timeout=5.0)
-    release.running(2)
-    new, *values = job(release)
-    assert (values, new != uid, kept(release)) == (old, True, before)
-    # and the same with a better value
-    assert change()[-1] == "mc: replaced, and its queue goes on"
-    assert job(release)[1:] == ("ubuntu:noble", "4")
-
-
-def test_the_record_of_a_killed_helm_is_no_obstacle(
-    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release.install(**VALUES)
-    release.running(2)
-    with monkeypatch.context() as patch:
-        patch.setattr(revisions, "replace", never)
-        with pytest.raises(Interrupted, match=AGAIN):
-            change()
+def leave_the_record_of_a_killed_helm(release: Release) -> None:
     record = release.get("secret", "sh.helm.release.v1.mc.v1")
     labels = record["metadata"]["labels"] | {"status": "pending-upgrade", "version": "2"}
     record["metadata"] = {"name": "sh.helm.release.v1.mc.v2", "labels": labels}
     record["data"] = {"release": pending(record["data"]["release"])}
     release.kubectl("create", "-f", "-", stdin=json.dumps(record))
     assert release.revisions()[-1] == (2, "pending-upgrade")
-    change()
-    assert job(release)[1:] == ("ubuntu:noble", "4")
 
 
 def pending(data: str) -> str:

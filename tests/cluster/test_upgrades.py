@@ -110,7 +110,7 @@ def test_an_upgrade_with_another_version_restarts_nothing(
     release = installed()
     before = State.of(release, 2)
     use(release, request.getfixturevalue(which), connected)
-    for size in (2, 4, 1):
+    for size in (4, 1):
         done = release.run("upgrade", mode, "--set", f"size={size}")
         assert done.code == 0, done.both
         files = before.stays(release, size)
@@ -174,8 +174,9 @@ def test_evictions_of_an_older_cluster_stay_as_they_are(
     assert release.items("poddisruptionbudgets") == []
 
 
-@pytest.mark.any_helm
-def test_changed_services_get_a_new_pod(installed: Callable[..., Release], connected: Helm, later: Version) -> None:
+def test_changed_services_get_a_new_pod_and_a_job_made_anew_the_version_of_the_upgrade(
+    installed: Callable[..., Release], connected: Helm, later: Version
+) -> None:
     release = installed()
     before = State.of(release, 2)
     use(release, later, connected)
@@ -187,15 +188,7 @@ def test_changed_services_get_a_new_pod(installed: Callable[..., Release], conne
     assert after.files["web.command"] == "httpd -f"
     assert after.files["side.command"] == "sleep inf"
     assert "db.command" not in after.files
-
-
-def test_a_job_made_anew_has_the_version_of_the_upgrade(
-    installed: Callable[..., Release], connected: Helm, later: Version
-) -> None:
-    release = installed()
-    before = State.of(release, 2)
     release.kubectl("delete", "job", "mc")
-    use(release, later, connected)
     assert lines_with(release.refuse(MODES[1]), "MiniCluster mc: flux.optionFlags is -o verbose=9: no more")
     assert release.run("upgrade", MODES[1], "--set", "flux.optionFlags=").code == 0
     after = State.of(release, 2)
