@@ -106,7 +106,9 @@ def test_a_resize_by_the_agent_changes_the_size_and_no_field_ownership(release4:
     assert MANAGER not in managers(release4)
 
 
-def test_the_agent_can_create_an_event_about_its_job(release4: Release, tmp_path: Path) -> None:
+def test_the_agent_can_create_an_event_and_what_it_may_not_is_an_error_of_one_line(
+    release4: Release, tmp_path: Path
+) -> None:
     release4.install(**SCALES)
     pod = agent(release4, tmp_path)
     pod.event(pod.get_job(), "Scaled", "size 2 -> 3: 1 jobs wait for nodes")
@@ -115,12 +117,8 @@ def test_the_agent_can_create_an_event_about_its_job(release4: Release, tmp_path
         ("size 2 -> 3: 1 jobs wait for nodes", "Normal", "mc")
     ]
     assert "size 2 -> 3" in release4.kubectl("describe", "job", "mc")
-
-
-def test_a_request_that_the_agent_may_not_make_is_an_error_of_one_line(release4: Release, tmp_path: Path) -> None:
-    release4.install(**SCALES)
-    pod = agent(release4, tmp_path, job="other")
-    for call, resource in ((pod.get_job, "jobs.batch"), (lambda: pod.cpu("mc", 0), "pods.metrics.k8s.io")):
+    other = agent(release4, tmp_path, job="other")
+    for call, resource in ((other.get_job, "jobs.batch"), (lambda: other.cpu("mc", 0), "pods.metrics.k8s.io")):
         with pytest.raises(KubeError) as caught:
             call()
         text = str(caught.value)

@@ -51,6 +51,10 @@ def refused(release: Release, index: int) -> bool:
 @pytest.mark.any_helm
 def test_an_idle_pod_is_evicted_and_a_busy_one_when_it_is_idle(release: Release, hold: Hold) -> None:
     release.install(**VALUES)
+    release.running(3)
+    # a new budget holds no pods until the agent runs
+    assert release.get("poddisruptionbudget")["spec"] == {"minAvailable": 2**31 - 1}
+    assert not refused(release, 1)
     uids = release.running(3)
     hold(0, 2)
     assert [refused(release, index) for index in (0, 2, 1)] == [True, True, False]
@@ -64,25 +68,10 @@ def test_an_idle_pod_is_evicted_and_a_busy_one_when_it_is_idle(release: Release,
     release.cluster.wait("the controller", lambda: release.get("poddisruptionbudget")["status"]["currentHealthy"] == 2)
     status = release.get("poddisruptionbudget")["status"]
     assert (status["disruptionsAllowed"], status["expectedPods"]) == (0, 2)
-
-
-@pytest.mark.any_helm
-def test_a_lead_that_nothing_needs_is_evicted(release: Release, hold: Hold) -> None:
-    release.install(**VALUES)
-    release.running(3)
-    hold(0)
-    assert refused(release, 0)
+    # a lead that nothing needs is evicted
     hold()
     assert held(release) == []
     assert not refused(release, 0)
-
-
-@pytest.mark.any_helm
-def test_a_new_budget_holds_no_pods_until_the_agent_runs(release: Release) -> None:
-    release.install(**VALUES)
-    release.running(3)
-    assert release.get("poddisruptionbudget")["spec"] == {"minAvailable": 2**31 - 1}
-    assert not refused(release, 1)
 
 
 def test_no_upgrade_and_no_rollback_changes_the_pods_that_are_held(release: Release, hold: Hold) -> None:
