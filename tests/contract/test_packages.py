@@ -12,7 +12,6 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -64,12 +63,17 @@ def installed(
     assert user.left() == []
 
 
+#: An installed folder is a link to the same run.sh, which renders there too
+FROM_ARCHIVE = pytest.mark.parametrize("installed", ["archive"], indirect=True, scope="module")
+
+
 def test_the_installed_plugin_renders_without_other_packages(installed: User) -> None:
     assert re.search(rf"^minicluster\s+{VERSION}\s+postrenderer/v1", installed.ok("plugin", "list"), re.MULTILINE)
     made = by_name(installed.ok("template", "a", CHART, *POST))
     assert {("Job", "a"), ("ConfigMap", "a-config"), ("Secret", "a-curve")} <= set(made)
 
 
+@FROM_ARCHIVE
 def test_an_error_of_the_installed_plugin_reaches_the_user(installed: User) -> None:
     done = installed.run("template", "a", CHART, *POST, "--set", "size=4,maxSize=3")
     assert done.code == 1
@@ -78,6 +82,7 @@ def test_an_error_of_the_installed_plugin_reaches_the_user(installed: User) -> N
     )
 
 
+@FROM_ARCHIVE
 def test_the_installed_plugin_runs_the_commands_of_minicluster(installed: User) -> None:
     script = next(installed.plugins.glob("*/run.sh"))
     command = ["sh", script, "template", "a", *NAMED]
@@ -87,6 +92,7 @@ def test_the_installed_plugin_runs_the_commands_of_minicluster(installed: User) 
     assert ("Job", "a") in by_name(done.stdout)
 
 
+@FROM_ARCHIVE
 def test_the_installed_plugin_runs_no_python_of_the_current_folder(installed: User) -> None:
     folder = installed.home / "minicluster"
     folder.mkdir()
@@ -265,17 +271,16 @@ def test_helm_3_uses_the_wheel_in_path_without_a_plugin(venv: Path, tmp_path: Pa
     assert ("Job", "a") in by_name(user.ok("template", "a", CHART, *POST))
 
 
-FOREIGN: list[Any] = [
-    ("minicluster", "name: minicluster\n"),
-    ("minicluster", "# mine\n"),
-    ("other", "name: minicluster\n"),
-]
-
-
-@pytest.mark.parametrize(("folder", "text"), FOREIGN)
-@pytest.mark.parametrize("command", ["install", "uninstall"])
+@pytest.mark.parametrize(
+    ("command", "folder", "text"),
+    [
+        ("install", "minicluster", "name: minicluster\n"),
+        ("uninstall", "minicluster", "# mine\n"),
+        ("install", "other", "name: minicluster\n"),
+    ],
+)
 def test_plugin_install_and_uninstall_refuse_a_plugin_of_somebody_else(
-    venv: Path, tmp_path: Path, folder: str, text: str, command: str
+    venv: Path, tmp_path: Path, command: str, folder: str, text: str
 ) -> None:
     user = User(tmp_path)
     path = user.plugins / folder
