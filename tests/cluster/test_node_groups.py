@@ -155,20 +155,6 @@ def test_the_agent_scales_groups_and_no_upgrade_or_rollback_changes_their_sizes(
 
 
 @pytest.mark.any_helm
-def test_no_pod_starts_while_a_group_becomes_empty(release4: Release, tmp_path: Path) -> None:
-    release4.install(**{**VALUES, **LIMITS})
-    wait_for(release4, "mc-0", "mc-gpu-0", "mc-gpu-1")
-    gpu, _ = agents(release4, tmp_path)
-    gpu.empty(gpu.get_job(), 3)
-    wait_for(release4, "mc-0")
-    made = [event["message"] for event in release4.items("events") if event["involvedObject"]["name"] == "mc-gpu"]
-    assert len([text for text in made if text.startswith("Created pod: ")]) == 2
-    assert gpu.get_job()["status"].get("conditions") is None or not any(
-        each["type"] in ("Complete", "Failed") for each in gpu.get_job()["status"]["conditions"]
-    )
-
-
-@pytest.mark.any_helm
 def test_the_agent_may_change_the_jobs_of_groups_and_hold_their_pods_but_no_others(
     release4: Release, tmp_path: Path
 ) -> None:
@@ -185,3 +171,11 @@ def test_the_agent_may_change_the_jobs_of_groups_and_hold_their_pods_but_no_othe
     }
     with pytest.raises(KubeError, match=r"403 .*mc-other"):
         own.of_group("other").get_job()
+    # no pod starts while a group becomes empty
+    gpu.empty(gpu.get_job(), 3)
+    wait_for(release4, "mc-0")
+    made = [event["message"] for event in release4.items("events") if event["involvedObject"]["name"] == "mc-gpu"]
+    assert len([text for text in made if text.startswith("Created pod: ")]) == 2
+    assert gpu.get_job()["status"].get("conditions") is None or not any(
+        each["type"] in ("Complete", "Failed") for each in gpu.get_job()["status"]["conditions"]
+    )

@@ -187,9 +187,10 @@ def delete_and_stop(kubernetes: Kubernetes, *words: str, **how: Any) -> str:
 
 
 def test_an_interrupted_replacement_is_completed_by_the_same_command(
-    release: Release, change: Replace, monkeypatch: pytest.MonkeyPatch
+    release: Release, change: Replace, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release.install(**VALUES)
+    # no hook pod is played: the command asks the lead and runs no hooks, although an upgrade would replace
+    release.install(**VALUES, upgrade={"replace": True})
     release.running(2)
     before, (uid, *_) = kept(release), job(release)
     said: list[str] = []
@@ -209,6 +210,7 @@ def test_an_interrupted_replacement_is_completed_by_the_same_command(
                 change()
         said.append(str(interrupted.value))
     assert said == ["interrupted: mc is as before, and its queue goes on", *[f"interrupted: {AGAIN}"] * 4]
+    assert asked[0] == "settle"
     change()
     release.running(2)
     new, *values = job(release)
@@ -231,17 +233,3 @@ def pending(data: str) -> str:
     found = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(data))))
     found["version"], found["info"]["status"] = 2, "pending-upgrade"
     return base64.b64encode(base64.b64encode(gzip.compress(json.dumps(found).encode()))).decode()
-
-
-@pytest.mark.any_helm
-def test_the_command_asks_the_lead_first_although_an_upgrade_would_replace(
-    release: Release, change: Replace, asked: list[str]
-) -> None:
-    release.install(**VALUES, upgrade={"replace": True})
-    release.running(2)
-    uid = job(release)[0]
-    # no hook pod is played: the command runs no hooks
-    assert change()[-1] == "mc: replaced, and its queue goes on"
-    new, *values = job(release)
-    assert (asked, values, new != uid) == (["settle"], ["ubuntu:noble", "4"], True)
-    assert change(["--set=size=3"]) == ["mc: the live Job takes these values, so its pods stay"]
