@@ -198,7 +198,8 @@ FAILURES: dict[str, Failure] = {
     "claim full": Failure(
         "The volume of Flux's state is full",
         "Problem: the volume of Flux's state is full, … of … MiB are free in /mnt/flux/state/…: free space there or "
-        "raise state.capacity; jobs run on, and what comes from now on is lost with the lead's broker",
+        "raise state.capacity; running jobs go on, new ones may hang, and what comes from now on is lost "
+        "with the lead's broker",
         log="`minicluster: the volume of Flux's state is full, …` as in the status",
         more="Flux's own lines are `content store: No space left on device`",
     ),

@@ -9,8 +9,8 @@ from fake_flux import FakeFlux
 
 MIB = 1 << 20
 FULL = (
-    "the volume of Flux's state is full, 0 of 2 MiB are free in /: free space there or raise state.capacity; jobs run "
-    "on, and what comes from now on is lost with the lead's broker"
+    "the volume of Flux's state is full, 0 of 2 MiB are free in /: free space there or raise state.capacity; running "
+    "jobs go on, new ones may hang, and what comes from now on is lost with the lead's broker"
 )
 WAS_FULL = (
     "Flux's state is not saved since its volume / was full, Flux does not try again, and a new job may hang: save "

@@ -21,7 +21,8 @@ def problem(handle: Any) -> str:
     if free < ROOM_BYTES:
         return (
             f"the volume of Flux's state is full, {free >> 20} of {size >> 20} MiB are free in {folder}: free space "
-            "there or raise state.capacity; jobs run on, and what comes from now on is lost with the lead's broker"
+            "there or raise state.capacity; running jobs go on, new ones may hang, and what comes from now on is lost "
+            "with the lead's broker"
         )
     stats = handle.rpc("content.stats-get", {}).get()
     # while Flux saves, a batch is on its way; older ones don't say it
