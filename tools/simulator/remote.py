@@ -88,7 +88,8 @@ class Reactor(Handle):
         job = self.check().jobs.get(payload["id"])
         if not job:
             raise FileNotFoundError(errno.ENOENT, "No such job")
-        return {"job": dict(job.listed)}
+        # the list of a Flux that tells where a job ran with its events is not behind them
+        return {"job": {**job.fields, "id": job.number, "state": job.state}}
 
     def fd_watcher_create(self, number: int, callback: Callable[..., None], _: int) -> Watcher:
         """Watch standard input."""

@@ -182,12 +182,17 @@ def test_events_that_come_before_the_id_of_their_job_count(programs: SimpleNames
     come(7, event("exception", severity=1, type="note"), event("exception", severity=0, type="exec", note="why"))
     come(7, event("clean"))
     assert handle.asked[1].sent["payload"] == {"id": 7, "attrs": ["ranks", "nodelist", "annotations", *TIMES]}
-    handle.asked[1].come({"job": {"annotations": {"user": {}}, "nodelist": "mini-0", "t_submit": 1.0, "t_run": 2.0}})
+    job = {"annotations": {"user": {}}, "nodelist": "mini-0", "t_submit": 1.0, "t_run": 2.0, "t_inactive": 4.0}
+    if older:
+        # its list is behind its events
+        handle.asked[1].come({"job": {"t_submit": 1.0}})
+        assert handle.asked[2].sent == handle.asked[1].sent
+    handle.asked[-1].come({"job": job})
     output = programs.outputs[7]
     output.come(SimpleNamespace(name="data", context={"stream": "stdout", "data": "text"}))
     output.come(None)
     end = {"status": 256, "exception": {"type": "exec", "note": "why"}, "output": [("stdout", "text")]}
-    end |= {"usage": None, "nodes": "mini-0", "times": [1.0, 2.0, None, None]}
+    end |= {"usage": None, "nodes": "mini-0", "times": [1.0, 2.0, None, 4.0]}
     assert said == [{"key": "a", "id": "f7"}, {"key": "a", "started": True}, {"key": "a", "end": end}]
     assert (journal.jobs, journal.early, stream.resets) == ({}, {}, 5)
 
@@ -291,6 +296,8 @@ def test_the_events_of_a_job_from_before_are_read_again_until_it_has_ended(
     first.come({"eventlog": log(event("submit"), event("start"), event("finish", status=0), event("clean"))})
     second.come(OSError("busy"))
     third.come(FileNotFoundError())
+    # a list that stays behind keeps nobody waiting
+    now[0] += 5
     handle.asked[13].come({"job": {}})
     programs.outputs[7].come(None)
     # what its function returned

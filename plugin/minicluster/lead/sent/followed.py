@@ -32,6 +32,8 @@ TOLD = ("alloc", "start", "finish", "exception", "clean")
 GOES_ON_AS = re.compile(r"runs again as (\S+)$")
 #: What stands for the begin of a long output
 DROPPED = "minicluster: the first {} bytes of this output were dropped; lines() of the future has all of it\n"
+#: Seconds for which Flux's list of jobs may be behind their events: before flux-core 0.63 it looks up where each ran
+BEHIND_SECONDS = 5.0
 #: Seconds until the events of a job from before are read again; each further pause is twice as long
 AGAIN_SECONDS = 1.0
 
@@ -225,12 +227,18 @@ class Journal:
             self._end(followed)
 
     def _end(self, followed: Followed) -> None:
-        asked = self.handle.rpc("job-list.list-id", {"id": followed.job, "attrs": [*USAGE_ATTRIBUTES, *TIMES]})
-        asked.then(partial(self._take_usage, followed))
+        self._ask_usage(followed, time.monotonic() + BEHIND_SECONDS)
 
-    def _take_usage(self, followed: Followed, future: Any) -> None:
+    def _ask_usage(self, followed: Followed, latest: float) -> None:
+        asked = self.handle.rpc("job-list.list-id", {"id": followed.job, "attrs": [*USAGE_ATTRIBUTES, *TIMES]})
+        asked.then(partial(self._take_usage, followed, latest))
+
+    def _take_usage(self, followed: Followed, latest: float, future: Any) -> None:
         """Take what a job has used, and when, unless Flux has forgotten it; then read its output."""
         with suppress(OSError):
             job = future.get()["job"]
+            if not job.get("t_inactive") and time.monotonic() < latest:
+                self._ask_usage(followed, latest)
+                return
             followed.end.update(usage=usage(job), nodes=job.get("nodelist", ""), times=[job.get(at) for at in TIMES])
         event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)
