@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,9 @@ from minicluster.lifecycle.creation import CLASSES, create, find_class, remark, 
 from minicluster.lifecycle.deletion import Contents, contents
 from minicluster.release import created, helm
 from minicluster.release.created import CreateReleaseOptions, Keep, command_line, value_words
+
+#: What Helm's own options mean, only Helm knows
+NEEDS_HELM = pytest.mark.skipif(not shutil.which("helm"), reason="helm is missing: run `make tools`")
 
 
 def values(asked: CreateReleaseOptions) -> dict[str, Any]:
@@ -81,6 +85,7 @@ def test_words_become_values(asked: dict[str, Any], expected: dict[str, Any]) ->
     assert values(CreateReleaseOptions("demo", **asked)) == {"report.log": True, **expected}
 
 
+@NEEDS_HELM
 @pytest.mark.parametrize("asked", [{"values": {"logging": {"quiet": True}}}, {"sets": ["logging.quiet=true"]}], ids=str)
 def test_a_quiet_log_stays_quiet(asked: dict[str, Any]) -> None:
     words = value_words(CreateReleaseOptions("demo", **asked))
@@ -149,6 +154,7 @@ def test_a_user_who_may_not_read_classes_is_told_at_once_that_there_is_no_defaul
 AUTOSCALES = CreateReleaseOptions("demo", most=4, autoscales=True)
 
 
+@NEEDS_HELM
 def test_a_user_who_may_not_make_roles_is_told_before_anything_is_installed() -> None:
     kube = FakeKube(has={"create role": forbidden("roles")})
     with pytest.raises(StateError) as caught:
@@ -169,6 +175,7 @@ def test_a_user_who_may_not_make_roles_is_told_before_anything_is_installed() ->
         assert there.helms
 
 
+@NEEDS_HELM
 def test_the_way_out_is_told_where_only_helm_knows_of_a_role(monkeypatch: pytest.MonkeyPatch) -> None:
     said = 'INSTALLATION FAILED: roles.rbac.authorization.k8s.io "demo-agent" is forbidden: User "ed" cannot get'
 
