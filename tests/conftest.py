@@ -103,8 +103,7 @@ def _helm(name: str, factory: pytest.TempPathFactory) -> Helm:
         pytest.skip(f"{name} is missing: run `make tools`")
     cold = Helm(name, factory.mktemp(name))
     path = os.pathsep.join([str(warm.folder(PACKAGE.parent)), cold.environment["PATH"]])
-    # it ends before its garbage is worth collecting
-    return Helm(name, cold.home, {"PATH": path, "GOGC": "off", "GOMEMLIMIT": "512MiB"})
+    return Helm(name, cold.home, {"PATH": path, **warm.NO_GARBAGE})
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

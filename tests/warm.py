@@ -44,6 +44,8 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
 code = server.recv(1)
 os._exit(code[0] if code else 70)
 """
+#: The environment of a Helm, which ends before its garbage is worth collecting
+NO_GARBAGE = {"GOGC": "off", "GOMEMLIMIT": "512MiB"}
 
 
 @cache

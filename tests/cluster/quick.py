@@ -182,9 +182,7 @@ class QuickHelm(Helm):
         folder = self.home / "short-programs"
         if not folder.exists():
             _shorten_programs(folder / PACKAGE.name)
-        # a Helm ends before its garbage is worth collecting
-        go = {"GOGC": "off", "GOMEMLIMIT": "512MiB"}
-        prepared = {**super().environment, **go, "PYTHONPATH": str(folder)}
+        prepared = {**super().environment, **warm.NO_GARBAGE, "PYTHONPATH": str(folder)}
         if "PATH" in self.env:  # another version's programs
             return prepared
         return {**prepared, "PATH": os.pathsep.join([str(warm.folder(folder)), prepared["PATH"]])}
