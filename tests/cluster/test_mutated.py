@@ -133,9 +133,12 @@ def test_upgrades_and_rollbacks_leave_alone_what_was_added(release: Release) -> 
     release.kubectl("delete", "job", "mc")
     release.upgrade(containers=[{"image": "ubuntu:jammy"}])
     check_added(release)
-    made = template(release)
+    anew, made = release.revisions()[-1][0], template(release)
     release.upgrade(size=2)
     assert template(release) == made
+    release.ok("rollback", str(anew))
+    release.running(1)
+    check_added(release)
 
 
 def test_a_newer_chart_leaves_it_alone(release: Release, copy_of_chart: Callable[..., Path]) -> None:

@@ -216,6 +216,7 @@ def test_an_interrupted_replacement_is_completed_by_the_same_command(
     new, *values = job(release)
     assert (values, new != uid) == (["ubuntu:noble", "4"], True)
     assert kept(release) == before
+    assert change(["--set=size=3"]) == ["mc: the live Job takes these values, so its pods stay"]
 
 
 def leave_the_record_of_a_killed_helm(release: Release) -> None:

@@ -139,6 +139,12 @@ def test_a_release_with_a_dot_in_its_name_is_refused_with_the_way_out(helm: Helm
     assert ("Job", "a-b") in by_name(helm.template(*POST, "--set", "nameOverride=a-b", release="a.b"))
 
 
+def test_the_schema_refuses_a_wrong_value_before_the_post_renderer(helm: Helm) -> None:
+    done = helm.run("template", "x", CHART, *POST, "--set", "size=0")
+    assert done.code != 0
+    assert "- at '/size': minimum: got 0, want 1" in done.err.splitlines()
+
+
 # Charts of others --------------------------------------------------------------------------------------------
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\n"
