@@ -17,7 +17,7 @@ from minicluster.console import streams
 from minicluster.pod import programs
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
-from support import PACKAGE, ROOT, Helm, tool
+from support import ROOT, Helm, tool
 
 pytest_plugins = ["costs", "one_cluster", "turns"]
 
@@ -102,7 +102,7 @@ def _helm(name: str, factory: pytest.TempPathFactory) -> Helm:
     if not tool(name):
         pytest.skip(f"{name} is missing: run `make tools`")
     cold = Helm(name, factory.mktemp(name))
-    path = os.pathsep.join([str(warm.folder(PACKAGE.parent)), cold.environment["PATH"]])
+    path = os.pathsep.join([str(warm.ours()), cold.environment["PATH"]])
     return Helm(name, cold.home, {"PATH": path, **warm.NO_GARBAGE})
 
 

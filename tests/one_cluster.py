@@ -1,4 +1,4 @@
-"""The simulated cluster of a run with several workers: pytest's main process runs it, from the collection to the end.
+"""What several workers share: the simulated cluster and the warm `minicluster` of pytest's main process.
 
 Three clusters, which wait most of the time, would cost as much as thirty tests.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 import costs
 import pytest
+import warm
 from support import BIN
 
 from tools import tenant
@@ -57,6 +58,12 @@ class Runner:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Start a warm `minicluster`, whose folder the workers have in their environment."""
+    warm.share()
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     """Start the cluster, once, if a test may need it."""
     stash = node.config.stash
@@ -67,10 +74,14 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the cluster, and note what it used."""
-    if runner := session.config.stash.get(RUNNER, None):
+    """End the cluster, and note what it and the warm `minicluster` used."""
+    stash = session.config.stash
+    if runner := stash.get(RUNNER, None):
         runner.end()
-        session.config.stash[costs.OF_MAIN].update(runner.seconds)
+        stash[costs.OF_MAIN].update(runner.seconds)
+    if warm.SHARED in os.environ:
+        name = Path(warm.__file__).name
+        stash[costs.OF_MAIN][name] += sum(one.seconds for one in costs.running().values() if one.name == name)
 
 
 def is_shared() -> bool:

@@ -5,14 +5,12 @@ import os
 import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import urllib3
 import warm
 from minicluster.kube.kubectl import Kubernetes
-from support import PACKAGE
 
 from tools.clients import Done, Helm, ProcessError
 from tools.embedded import EXIT_CODE, EmbeddedCluster
@@ -51,7 +49,7 @@ class QuickCluster(EmbeddedCluster):
     def __init__(self, *args: Any, **options: Any) -> None:
         """Prepare the cluster; its `minicluster` starts warm."""
         super().__init__(*args, **options)
-        self.env["PATH"] = os.pathsep.join([str(warm.folder(PACKAGE.parent)), self.env["PATH"]])
+        self.env["PATH"] = os.pathsep.join([str(warm.ours()), self.env["PATH"]])
 
     def get(self, *args: object) -> Any:
         """Return what `kubectl get` would: KINDS [NAME], and the namespace or selectors. Raises ProcessError."""
@@ -179,41 +177,15 @@ class QuickHelm(Helm):
     @property
     def environment(self) -> dict[str, str]:
         """The environment that it runs in."""
-        folder = self.home / "short-programs"
-        if not folder.exists():
-            _shorten_programs(folder / PACKAGE.name)
-        prepared = {**super().environment, **warm.NO_GARBAGE, "PYTHONPATH": str(folder)}
+        prepared = {**super().environment, **warm.NO_GARBAGE}
         if "PATH" in self.env:  # another version's programs
             return prepared
-        return {**prepared, "PATH": os.pathsep.join([str(warm.folder(folder)), prepared["PATH"]])}
+        return {**prepared, warm.SHORT_PROGRAMS: "yes", "PATH": os.pathsep.join([str(warm.ours()), prepared["PATH"]])}
 
     def run(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Done:
         """Run Helm, whatever its exit code."""
         without = ("--disable-openapi-validation",) if args[0] in ("install", "upgrade") else ()
         return super().run(*args, *without, stdin=stdin, env=env)
-
-
-#: The end of the package's pod/__init__.py
-SHORT = """
-
-_whole = shipped
-
-
-@cache
-def shipped() -> Mapping[str, str]:
-    return {name: text.partition("\\n")[0] + "\\n" for name, text in _whole().items()}
-"""
-
-
-def _shorten_programs(package: Path) -> None:
-    """Make a package that is ours, but for the texts of the programs."""
-    pod = package / "pod"
-    pod.mkdir(parents=True)
-    for folder in (PACKAGE, PACKAGE / "pod"):
-        for path in folder.iterdir():
-            if path not in (PACKAGE / "pod", PACKAGE / "pod" / "__init__.py", PACKAGE / "pod" / "__pycache__"):
-                (package / path.relative_to(PACKAGE)).symlink_to(path)
-    (pod / "__init__.py").write_text((PACKAGE / "pod" / "__init__.py").read_text(encoding="utf-8") + SHORT)
 
 
 def _parse(args: Any) -> tuple[list[str], dict[str, str], str | None]:

@@ -9,7 +9,7 @@ changes no program that live pods run.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -225,13 +225,11 @@ def _parts(name: str, data: Files) -> Iterable[tuple[str, dict[str, str]]]:
     yield f"{name}-slurm", second
 
 
-@cache
 def programs_of_brokers() -> Files:
     """Return the programs of the brokers' pods and services by file name."""
     return {name: text for name, text in pod.shipped().items() if name not in upgrade.NOT_OF_BROKERS}
 
 
-@cache
 def programs_of_others() -> Files:
     """Return the programs of other pods, which are new with each upgrade. Every cluster has its own."""
     return {name: text for name, text in pod.shipped().items() if name in upgrade.NOT_OF_BROKERS}
