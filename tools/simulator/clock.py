@@ -13,6 +13,8 @@ from greenlet import getcurrent, greenlet
 
 #: What the virtual clock adds to its seconds for those since the epoch
 EPOCH_SECONDS = 1_700_000_000.0
+#: What a wait takes at least: less is lost in rounding, and who waits again and again would see no time pass
+TICK_SECONDS = 1e-9
 #: How long one waits that nothing wakes
 FOREVER_SECONDS = 1e9
 #: CPU seconds that programs may take for virtual time that is asked for at once: more is a loop without an end
@@ -196,7 +198,7 @@ class Condition:
 
     def wait_for(self, is_true: Callable[[], Any], seconds: float = FOREVER_SECONDS) -> bool:
         """Wait until something is true."""
-        end = self._loop.now + seconds
+        end = self._loop.now + max(seconds, TICK_SECONDS)
         while not is_true() and self._loop.now < end:
             assert self._loop.running
             self._waiting.append(self._loop.running)

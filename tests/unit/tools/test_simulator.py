@@ -53,6 +53,21 @@ def test_a_program_that_computes_without_an_end_is_stopped(monkeypatch: pytest.M
         loop.run(1)
 
 
+def test_a_wait_that_is_lost_in_rounding_takes_time() -> None:
+    loop = clock.Loop()
+    loop.now = 100.0
+    waits: list[float] = []
+
+    def wait() -> None:
+        while loop.now < 100.0 + 1e-7:
+            waits.append(loop.now)
+            clock.Condition(loop).wait(1e-14)
+
+    clock.Process(loop, wait, lambda: None)
+    loop.run(1)
+    assert len(waits) == len(set(waits)) > 1
+
+
 def test_a_merge_patch_removes_what_is_null() -> None:
     thing = {"a": {"b": 1, "c": 2}, "d": [1]}
     merge(thing, {"a": {"b": None, "e": {"f": 3}}, "d": [2]})
