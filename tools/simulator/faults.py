@@ -87,7 +87,7 @@ FAULTS = (
     Fault(
         "a job was lost with a lead that was killed before it had looked for lost jobs",
         "losses",
-        "max(_last_begin(handle, self.begin), self.begin - BACK_SECONDS)",
+        "max(_last_begin(handle), self.begin - BACK_SECONDS)",
         "self.begin",
         seed=10,
     ),

@@ -72,8 +72,8 @@ def test_a_job_that_lost_a_node_is_put_back_once(
         ("requeue", {"exception_type": "", "note": ""}),
         ("requeue", {"note": "job shell exec error on broker mini-1 (rank 1): No such file"}),
         ("requeue", {"state": "completed"}),
-        # what failed under an earlier lead
-        ("requeue", {"t_inactive": 400.0}),
+        # what failed long before this lead
+        ("requeue", {"t_inactive": -3101.0}),
     ],
     ids=["unmarked", "marked", "cancelled", "failed", "shell", "completed", "long ago"],
 )
@@ -254,12 +254,16 @@ def test_a_job_whose_pod_asked_for_its_copy_before_it_lost_a_node_has_one_copy(
     assert capsys.readouterr().out == "minicluster: job f4 lost a node: it runs again as f1000\n"
 
 
-@pytest.mark.parametrize(("ended", "again"), [(450.0, True), (300.0, False)])
-def test_a_job_that_was_lost_under_a_lead_that_was_killed_before_it_looked_is_put_back(
-    flux: FakeFlux, losses: ModuleType, ended: float, again: bool
+@pytest.mark.parametrize(
+    ("looked", "ended", "again"),
+    [(True, 450.0, True), (True, 300.0, False), (False, 450.0, True), (False, -3101.0, False)],
+)
+def test_a_job_that_was_lost_under_leads_that_were_killed_before_they_looked_is_put_back(
+    flux: FakeFlux, losses: ModuleType, looked: bool, ended: float, again: bool
 ) -> None:
     flux.starttime = 400.0
-    losses.Losses(flux, "requeue", losses.Copies()).repair()
+    if looked:
+        losses.Losses(flux, "requeue", losses.Copies()).repair()
     # the second lead did not look, the third one does
     lose(flux, 5, KILLED[0], t_inactive=ended)
     flux.starttime = 500.0

@@ -50,9 +50,9 @@ class Losses:
     def __init__(self, handle: Any, on_stop: str, copies: Copies) -> None:
         self.handle, self.on_stop, self.copies = handle, on_stop, copies
         # a lead that comes back fails the jobs of the one before at once, and this program starts later, or again; and
-        # a lead may be killed before it has looked
+        # leads may be killed before they have looked, even the first ones
         self.begin = float(handle.attr_get("broker.starttime"))
-        self.since = self.first = max(_last_begin(handle, self.begin), self.begin - BACK_SECONDS)
+        self.since = self.first = max(_last_begin(handle), self.begin - BACK_SECONDS)
         self.is_begun = False
         self.known: set[int] = set()  #: jobs that were looked at
 
@@ -97,12 +97,12 @@ class Losses:
         print(f"minicluster: job {name} lost a node: it runs again as {JobID(copy).f58plain}", flush=True)
 
 
-def _last_begin(handle: Any, begin: float) -> float:
-    """Return the start of the last lead whose losses were looked at, that of this one if there was none."""
+def _last_begin(handle: Any) -> float:
+    """Return the start of the last lead whose losses were looked at, 0 if there was none."""
     try:
         return float(flux.kvs.get(handle, BEGUN_KEY))
     except (OSError, ValueError, TypeError):
-        return begin
+        return 0.0
 
 
 def retries_of(job: Mapping[str, Any], own: Mapping[str, Any]) -> int:
