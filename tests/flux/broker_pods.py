@@ -41,12 +41,21 @@ class Flux:
         """The fields of Image by which a pod finds it."""
         return {"flux": None, "view": self.view} if self.view else {"flux": self.path}
 
+    @cached_property
+    def minor(self) -> int:
+        """The second number of flux-core's version."""
+        done = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=True)
+        return int(done.stdout.split()[1].split(".")[1])
+
     def since(self, minor: int, lack: str) -> None:
         """Skip the test with a flux-core before 0.MINOR, which lacks something."""
-        done = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=True)
-        version = done.stdout.split()[1]
-        if int(version.split(".")[1]) < minor:
-            pytest.skip(f"flux-core {version}: {lack}")
+        if self.minor < minor:
+            pytest.skip(f"flux-core 0.{self.minor}: {lack}")
+
+    def knows_gpus(self) -> None:
+        """Skip the test with a scheduler that doesn't know GPUs."""
+        if self.scheduler == "sched-simple":
+            self.since(84, "sched-simple knows no GPUs")
 
     def values(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values that choose the scheduler, unless they have chosen one."""

@@ -22,7 +22,7 @@ STAYS = "trap '' TERM HUP; touch /tmp/stays; while :; do sleep 1; done"
 
 def runs_jobs(cluster: Cluster, nodes: int = 3) -> bool:
     """Say whether a new job runs on all nodes, before those that wait."""
-    words = ("run", "--urgency=31", f"-N{nodes}", "--quiet", "true")
+    words = ("run", "--urgency=31", f"-N{nodes}", "true")
     return cluster.lead.run(f"{MOUNT}/bin/flux", *words).returncode == 0
 
 
@@ -37,7 +37,7 @@ def lose_lead(cluster: Cluster) -> float:
 
 def queue(cluster: Cluster) -> list[str]:
     """Return each job's id and state, those of `runs_jobs` left out."""
-    rows = cluster.lead.flux("jobs", "-a", "-n", "-o", "{id.f58plain} {name} {status_abbrev}").splitlines()
+    rows = cluster.lead.flux("jobs", "-a", "-n", "-o", "{id} {name} {status_abbrev}").splitlines()
     return sorted(row for row in rows if " true " not in row)
 
 
@@ -137,7 +137,7 @@ def test_the_cluster_s_own_work_runs_again_in_the_pod_and_is_not_there_twice(mak
 
 
 def working(cluster: Cluster) -> list[str]:
-    done = cluster.lead.run(f"{MOUNT}/bin/flux", "jobs", "-a", "-n", "-o", "{id.f58plain} {status_abbrev}")
+    done = cluster.lead.run(f"{MOUNT}/bin/flux", "jobs", "-a", "-n", "-o", "{id} {status_abbrev}")
     return done.stdout.splitlines()
 
 

@@ -14,12 +14,9 @@ PER_TASK = ("-g1", "-ogpu-affinity=per-task")
 
 def started(make: Make, flux: Flux, limit: str, **environment: str) -> Cluster:
     """Return a pod with four GPUs. Skips where the scheduler doesn't know GPUs."""
+    flux.knows_gpus()
     runner = {"cores": 4, "resources": {"limits": {limit: 4}}}
-    cluster = make(QUIET, runner, environment=environment).start().wait_for_ready()
-    minor = int(cluster.lead.flux("--version").split()[1].split(".")[1])
-    if flux.scheduler == "sched-simple" and minor < 84:
-        pytest.skip("sched-simple knows GPUs since flux-core 0.84")
-    return cluster
+    return make(QUIET, runner, environment=environment).start().wait_for_ready()
 
 
 def seen(cluster: Cluster, variable: str, *words: str) -> list[str]:

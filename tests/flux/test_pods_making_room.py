@@ -21,7 +21,7 @@ WHOLE = ("-N1", "--exclusive")
 
 
 def states(cluster: FluxRelease) -> dict[str, str]:
-    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id.f58plain} {status}")
+    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id} {status}").replace("ƒ", "f")
     return dict(line.split() for line in text.splitlines())
 
 

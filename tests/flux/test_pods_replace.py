@@ -27,7 +27,7 @@ def replace(cluster: FluxRelease, *words: str) -> Done:
 
 def results(cluster: FluxRelease) -> dict[str, str]:
     """Return state or result by job."""
-    text = cluster.flux(0, "jobs", "-a", "-n", "-c", "1000", "-o", "{id.f58plain};{status}")
+    text = cluster.flux(0, "jobs", "-a", "-n", "-c", "1000", "-o", "{id};{status}").replace("ƒ", "f")
     return dict(line.split(";") for line in text.splitlines())
 
 

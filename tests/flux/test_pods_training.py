@@ -55,7 +55,7 @@ def test_the_nodes_of_an_elastic_training_come_and_go(release: Install, volume: 
 
 def jobs(cluster: FluxRelease) -> dict[str, str]:
     """Return state and ranks of all jobs, by their ids."""
-    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id.f58plain};{status_abbrev} {ranks}")
+    text = cluster.flux(0, "jobs", "-a", "-n", "-o", "{id};{status_abbrev} {ranks}")
     return dict(line.split(";") for line in text.splitlines())
 
 

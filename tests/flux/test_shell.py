@@ -100,8 +100,8 @@ def test_a_job_sees_its_gpus_in_cuda_visible_devices(
     make: Make, flux: Flux, options: list[str], expected: list[str]
 ) -> None:
     cluster = make(QUIET, {"cores": 2, "resources": {"limits": {"nvidia.com/gpu": 2}}}).start().wait_for_ready()
-    if options and flux.scheduler == "sched-simple":
-        flux.since(84, "sched-simple knows no GPUs")
+    if options:
+        flux.knows_gpus()
     show = 'echo "${CUDA_VISIBLE_DEVICES-unset}" "${CUDA_DEVICE_ORDER-unset}"'
     assert sorted(cluster.lead.flux("run", "-n2", *options, "sh", "-c", show).splitlines()) == expected
 
