@@ -3,12 +3,13 @@
 import json
 import re
 import shlex
+import socket
 from collections.abc import Callable
 from datetime import datetime
 
 import pytest
 from broker_clusters import Cluster, Make
-from broker_pods import NAME
+from broker_pods import NAME, Flux
 
 from tools.clients import until
 from tools.releases import MOUNT
@@ -62,7 +63,10 @@ def test_a_script_writes_to_its_files_itself_and_its_steps_need_no_variables(sh:
     step = "srun -n1 -c2 printenv SLURM_CPUS_PER_TASK SLURM_JOB_NUM_NODES SLURM_JOB_NODELIST"
     write(sh, "own.sh", f"#SBATCH -c2 -o own.txt\necho one\necho two | tee -a /dev/stderr\n{taken}\n{step}\n")
     job = sh("echo before >own.txt; sbatch -W --parsable own.sh").strip()
-    assert sh("cat own.txt") == f"one\ntwo\ntwo\n2\n1\n{NAME}-0\n"
+    *lines, host = sh("cat own.txt").splitlines()
+    assert lines == ["one", "two", "two", "2", "1"]
+    # an older instance asks the kernel for its name, which is one for all pods here
+    assert host in (f"{NAME}-0", socket.gethostname())
     assert sh(f"sacct -n -P -j {job}.0; sacct -n -P -j {job}.0,{job}.batch -o jobid") == f"{job}\n"
 
 
@@ -70,6 +74,8 @@ def test_the_names_of_a_jobs_nodes_lead_to_them(sh: Sh) -> None:
     # files as the kubelet makes them
     sh(f"echo 10.0.0.1 {NAME}-0.mini.ns.svc.example {NAME}-0 >/tmp/hosts; mount --bind /tmp/hosts /etc/hosts")
     sh("echo search ns.svc.example example >/tmp/resolver; mount --bind /tmp/resolver /etc/resolv.conf")
+    # an older shell asks the kernel for its node's name
+    sh(f"echo {NAME}-0 >/tmp/hostname; mount --bind /tmp/hostname /proc/sys/kernel/hostname")
     line = f"srun -w {NAME}-0 printenv LOCALDOMAIN"
     assert sh(f"{line}; LOCALDOMAIN=mine {line}") == "mini.ns.svc.example ns.svc.example example\nmine\n"
 
@@ -99,11 +105,13 @@ def test_several_tasks_of_one_script_with_several_cores_run_at_once(sh: Sh) -> N
 
 def test_the_tasks_of_an_array_have_its_id_and_run_at_most_so_many(sh: Sh) -> None:
     script = f"#SBATCH -a 0-6:2%2 -w {NAME}-0\n"
-    script += "echo $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT\nsleep 2\n"
+    script += "echo $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT\n"
+    script += "until [ -e shown ]; do sleep 0.1; done\n"
     write(sh, "array.sh", script)
     array, *_, last = sh("sbatch --parsable array.sh; squeue -h -t pd -S i -o '%i %F %K %r'").splitlines()
     assert last == f"{array}_6 {array} 6 Dependency"
-    most = 0
+    most = until(lambda: sh("squeue -h -t R -o %t").split().count("R"))
+    sh("touch shown")
 
     def has_ended() -> bool:
         nonlocal most
@@ -112,7 +120,7 @@ def test_the_tasks_of_an_array_have_its_id_and_run_at_most_so_many(sh: Sh) -> No
         return not states
 
     until(has_ended)
-    assert 1 <= most <= 2
+    assert most <= 2
     assert sh(f"cat slurm-{array}_*.out") == "".join(f"{array} {index} 4\n" for index in (0, 2, 4, 6))
     assert sh(f"sacct -n -X -P -j {array}_[2-4] -o jobid,state") == f"{array}_2|COMPLETED\n{array}_4|COMPLETED\n"
 
@@ -133,22 +141,25 @@ def test_jobs_are_held_released_depended_on_and_cancelled(sh: Sh) -> None:
     )
 
 
-def test_a_job_that_requeues_itself_keeps_its_id_and_its_files(sh: Sh) -> None:
+def test_a_job_that_requeues_itself_keeps_its_id_and_its_files(sh: Sh, flux: Flux) -> None:
     script = "#SBATCH -o made/%j/%x.txt --open-mode=append\ntrap : TERM\n"
     script += "echo $SLURM_JOB_ID $SLURM_RESTART_COUNT\n"
     script += '[ "$SLURM_RESTART_COUNT" ] && srun -o again/%j/%s echo step && exit\n'
     write(sh, "again.sh", f"{script}scontrol requeue $SLURM_JOB_ID && echo requeued\n")
     job = sh("sbatch --parsable again.sh").strip()
     until(lambda: sh(f"sacct -n -P -j {job} -o jobid,state") == f"{job}|COMPLETED\n")
-    assert sh(f"cat made/{job}/again.sh.txt again/{job}/0") == f"{job}\nrequeued\n{job} 1\nstep\n"
+    # an older shell begins each file anew
+    before = f"{job}\nrequeued\n" if flux.minor >= 60 else ""
+    assert sh(f"cat made/{job}/again.sh.txt again/{job}/0") == f"{before}{job} 1\nstep\n"
     assert sh(f"scontrol requeue {job}; sacct -n -P -D -j 1 -j {job} -o jobid").split() == [job] * 3
 
 
-def test_the_start_of_a_job_that_waits_is_the_schedulers_estimate(sh: Sh) -> None:
+def test_the_start_of_a_job_that_waits_is_the_schedulers_estimate(sh: Sh, flux: Flux) -> None:
+    if flux.scheduler == "sched-simple":
+        flux.since(84, "sched-simple does not say when a job starts")
     first = sh("sbatch --parsable -N2 --exclusive -t 10 --wrap 'sleep inf'").strip()
     until(lambda: sh("squeue -h -t R -o %i") == f"{first}\n")
     second = sh("sbatch --parsable -N2 -t 5 --wrap true").strip()
-    # sched-simple of older versions has none
     until(lambda: "t_estimate" in sh(f"flux jobs -no '{{annotations}}' {second}"))
 
     def seconds(line: str) -> list[float]:

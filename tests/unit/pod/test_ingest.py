@@ -1,11 +1,14 @@
-"""Which limits of a queue a job would exceed."""
+"""What Flux would make of a job, and which limits of a queue it would exceed."""
 
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fake_flux import modules
-from ingest import beyond_limit
+from ingest import Ingested, beyond_limit, ingested
 
 LIMITS = {"duration": "600s", "job-size": {"max": {"nnodes": 2, "ncores": 8, "ngpus": 0}}}
 CONFIG = {
@@ -40,3 +43,52 @@ def test_a_job_beyond_a_limit_of_its_queue_would_be_refused(
     for name, module in modules().items():
         monkeypatch.setitem(sys.modules, name, module)
     assert beyond_limit(CONFIG, job) == expected
+
+
+@pytest.mark.parametrize("refusal", ["", "it is too large"])
+def test_a_job_is_shown_to_the_plugins_of_this_flux(monkeypatch: pytest.MonkeyPatch, refusal: str) -> None:
+    executor = ThreadPoolExecutor(max_workers=1)
+
+    class Jobspec:
+        def __init__(self, **jobspec: Any) -> None:
+            self.jobspec = jobspec
+
+    class Frobnicator:
+        def __init__(self, words: list[str]) -> None:
+            assert words == ["--plugins=defaults,own", "--fast"]
+
+        def start(self) -> None:
+            """Read the configuration."""
+
+        def frob(self, jobspec: Any, user: int, urgency: int, flags: int) -> None:
+            assert (user, urgency, flags) == (os.getuid(), 16, 0)
+            jobspec.jobspec["attributes"]["system"]["duration"] = 60.0
+
+    class Validator:
+        """As before flux-core 0.69, without a function that stops it."""
+
+        def __init__(self, words: list[str]) -> None:
+            assert words == []
+            self.executor = executor
+
+        def start(self) -> None:
+            """Make the executor."""
+
+        def validate(self, job: dict[str, Any]) -> str:
+            assert job["jobspec"]["attributes"]["system"]["duration"] == 60.0
+            return f'{{"errnum": {int(bool(refusal))}, "errstr": "{refusal}"}}'
+
+    for name, module in modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    known = {"JobFrobnicator": Frobnicator, "JobValidator": Validator, "FLUX_JOB_URGENCY_DEFAULT": 16}
+    for name in ("flux.constants", "flux.job.frobnicator", "flux.job.validator"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**known))
+    monkeypatch.setattr(sys.modules["flux.job"], "Jobspec", Jobspec, raising=False)
+    config = {"ingest": {"frobnicator": {"plugins": ["defaults", "own"], "args": ["--fast"]}}}
+    handle = SimpleNamespace(rpc=lambda _: SimpleNamespace(get=lambda: config))
+    job = jobspec("", 1, 1, 0.0)
+    with_limit = jobspec("", 1, 1, 60.0)
+    assert ingested(handle, job) == Ingested(with_limit, refusal)
+    # no thread is left
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(print)

@@ -43,7 +43,8 @@ def ingested(handle: Any, jobspec: Mapping[str, Any]) -> Ingested:
         job = {"jobspec": parsed.jobspec, "userid": os.getuid(), "flags": None, "urgency": FLUX_JOB_URGENCY_DEFAULT}
         answer = json.loads(str(validator.validate(job)))
     finally:
-        validator.stop()
+        # flux-core before 0.69 has no function for it
+        validator.executor.shutdown()
     return Ingested(parsed.jobspec, answer.get("errstr") or "refused" if answer["errnum"] else "")
 
 
