@@ -149,7 +149,7 @@ def outcomes(files: Iterable[PublicFile], folder: Path) -> dict[str, Outcome]:
 
 def reason(why: str) -> str:
     """Return a reason without what is a file's own."""
-    text = re.sub(r"^(MPIJob|MiniCluster) \S+: ", "", why)
+    text = re.sub(r"^(MPIJob|MiniCluster) \S+ ", "", why)
     text = re.sub(r"'[^']*'", "'…'", re.sub(r"\d+", "N", text))
     return re.split(r"[:;,] ", text)[0][:100]
 

@@ -40,7 +40,7 @@ def read(data: bytes) -> tuple[list[Document], list[Any]]:
     convertible = [d for d in documents if is_converted(d)]
     if not convertible:
         raise ConvertError(
-            f"there is no MiniCluster of {OPERATOR} in the file: give the one for flux-operator, or an MPIJob"
+            f"there is no MiniCluster of {OPERATOR} and no MPIJob of {MPI_OPERATOR} in the file: give one of them"
         )
     for problem in filter(None, map(other_version, convertible)):
         raise ConvertError(problem)

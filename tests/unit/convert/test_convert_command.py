@@ -85,16 +85,20 @@ def test_convert_does_not_overwrite_a_file_with_other_content(tmp_path: Path) ->
 
 
 STREAMS: list[tuple[bytes, str]] = [
-    (b"", "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator, or an MPIJob"),
+    (b"", "there is no MiniCluster of flux-framework.org and no MPIJob of kubeflow.org in the file: give one of them"),
     (b"a: [", "the file is not YAML: did not find expected node content at line 2"),
     (b"a\0b", "the file is not YAML: it cannot be read"),
     (
         b"kind: Pod",
-        "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator, or an MPIJob",
+        "there is no MiniCluster of flux-framework.org and no MPIJob of kubeflow.org in the file: give one of them",
+    ),
+    (
+        b"{kind: MPIJob, apiVersion: mpioperator.example/v1alpha1}",
+        "there is no MiniCluster of flux-framework.org and no MPIJob of kubeflow.org in the file: give one of them",
     ),
     (
         b"{kind: MiniCluster, apiVersion: post-renderer-required.add--post-renderer-minicluster/v1}",
-        "there is no MiniCluster of flux-framework.org in the file: give the one for flux-operator, or an MPIJob",
+        "there is no MiniCluster of flux-framework.org and no MPIJob of kubeflow.org in the file: give one of them",
     ),
     (
         yaml.safe_dump(document(ONE, version="flux-framework.org/v1")).encode(),

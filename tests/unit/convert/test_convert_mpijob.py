@@ -307,6 +307,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "mpiReplicaSpecs.Launcher.template.spec.containers[0] has no command, so the work is not known: give the "
         "image's own command",
     ),
+    "options for the image's command": (
+        job(None, launcher={"args": ["--mode", "sweep"]}),
+        "mpiReplicaSpecs.Launcher.template.spec.containers[0] has no command, so the work is not known: give the "
+        "image's own command",
+    ),
     "slots": (job(PI, slotsPerWorker=0), "slotsPerWorker is 0: must be a number, at least 1"),
     "an MPI": (job(PI, mpiImplementation="X"), "mpiImplementation is X: must be OpenMPI, Intel or MPICH"),
     "a manager": (

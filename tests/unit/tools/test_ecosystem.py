@@ -61,6 +61,7 @@ def test_a_summary_counts_reasons_without_what_is_a_files_own() -> None:
         "| MiniCluster | refused | 2 | containers[N].image is '…' |",
     ]
     assert reason("the file is not YAML: found unhashable key at line 5") == "the file is not YAML"
+    assert reason("MPIJob a has the apiVersion b/v1: give b/v2") == "has the apiVersion b/vN"
     assert reason("MPIJob a: Worker.containers[0] has 'x': drop it") == "Worker.containers[N] has '…'"
 
 

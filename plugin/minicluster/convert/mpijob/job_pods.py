@@ -152,9 +152,9 @@ def _add(one: Part, other: Part, key: str, name: str) -> list[Part]:
 
 
 def _words(container: Part) -> list[str]:
-    """Return the launcher's words as Kubernetes makes them. Raises ConvertError for none."""
+    """Return the launcher's words as Kubernetes makes them. Raises ConvertError where the image has the program."""
     words = [*(container.get("command") or []), *(container.get("args") or [])]
-    if not words:
+    if not words or str(words[0]).startswith("-"):
         raise ConvertError(f"{container.path} has no command, so the work is not known: give the image's own command")
     variables = {item.get("name"): item for item in container.items("env")}
     return [expand(str(word), variables, container.path) for word in words]
