@@ -40,6 +40,9 @@ settings.load_profile("default")
 # those of a control plane a sixth on handing work from one processor to another
 os.environ.setdefault("GOGC", "400")
 os.environ.setdefault("GOMAXPROCS", "1")
+# and a third of what a Helm or a kubectl needs to start goes into the texts of their language, of which French has few;
+# nothing else has a French with this encoding
+os.environ["LC_MESSAGES"] = "fr_FR.none"
 
 # `minicluster` starts thousands of times: without files of bytecode each start compiles the whole package
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -21,7 +21,7 @@ from typing import Any, Self
 from tools.clients import WAIT_SECONDS, ClusterError, KubernetesCluster
 
 KWOK_CONFIG = Path(__file__).with_name("kwok.yaml")
-NODE_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "250"}
+NODE_SIZE = {"cpu": "256", "memory": "1Ti", "pods": "1000"}  # the pods of all tests stay
 #: The annotation with which a simulated pod ends (kwok.yaml)
 EXIT_CODE = "kwok.x-k8s.io/exit-code"
 #: With setpriv, the kernel kills a program of the control plane when the process that started it ends.

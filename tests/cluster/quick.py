@@ -5,14 +5,16 @@ import os
 import urllib.parse
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import urllib3
 import warm
 from minicluster.kube.kubectl import Kubernetes
+from support import BIN
 
-from tools.clients import Done, Helm, ProcessError
+from tools.clients import Helm, ProcessError
 from tools.embedded import EXIT_CODE, EmbeddedCluster
 
 #: All resources of all groups, in one answer
@@ -110,12 +112,6 @@ class QuickCluster(EmbeddedCluster):
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         return bool(self._ask("POST", path, body={"spec": spec})["status"]["allowed"])
 
-    def empty(self, namespace: str) -> None:
-        """Remove what makes pods in a namespace. The namespace stays: its end costs more requests than most tests."""
-        for kind in ("jobs", "deployments"):
-            path = self._resource(kind).path(namespace)
-            self._ask("DELETE", path, query={"propagationPolicy": "Background"})
-
     @cached_property
     def _http(self) -> urllib3.HTTPSConnectionPool:
         config = json.loads(self.kubeconfig.read_text())
@@ -170,22 +166,39 @@ class QuickCluster(EmbeddedCluster):
 class QuickHelm(Helm):
     """A Helm without the API server's schema, and whose pods' programs are a line each: together half of an upgrade.
 
-    Nothing runs in the pods. test_api.py has each kind of object checked strictly, and installs with schema and whole
-    programs by both Helms; so do tests that use Helm itself, as that of `user`.
+    So is the Helm of the commands and the SDK in its environment. Nothing runs in the pods. test_api.py has each kind
+    of object checked strictly, and installs with schema and whole programs by both Helms; so do tests that use Helm
+    itself, as that of `user`.
     """
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment that it runs in."""
+        programs = _without_schema(self.name, self.home / "quick")
         prepared = {**super().environment, **warm.NO_GARBAGE}
         if "PATH" in self.env:  # another version's programs
-            return prepared
-        return {**prepared, warm.SHORT_PROGRAMS: "yes", "PATH": os.pathsep.join([str(warm.ours()), prepared["PATH"]])}
+            return {**prepared, "PATH": f"{programs}{os.pathsep}{prepared['PATH']}"}
+        path = os.pathsep.join([str(programs), str(warm.ours()), prepared["PATH"]])
+        return {**prepared, warm.SHORT_PROGRAMS: "yes", "PATH": path}
 
-    def run(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Done:
-        """Run Helm, whatever its exit code."""
-        without = ("--disable-openapi-validation",) if args[0] in ("install", "upgrade") else ()
-        return super().run(*args, *without, stdin=stdin, env=env)
+
+#: The program in PATH
+WITHOUT_SCHEMA = """#!/bin/sh
+case " $* " in
+    *" install "* | *" upgrade "*) exec '{helm}' "$@" --disable-openapi-validation ;;
+    *) exec '{helm}' "$@" ;;
+esac
+"""
+
+
+def _without_schema(name: str, folder: Path) -> Path:
+    """Return a folder for PATH, whose Helm asks for no schema."""
+    program = folder / name
+    if not program.exists():
+        folder.mkdir()
+        program.write_text(WITHOUT_SCHEMA.format(helm=BIN / name))
+        program.chmod(0o755)
+    return folder
 
 
 def _parse(args: Any) -> tuple[list[str], dict[str, str], str | None]:

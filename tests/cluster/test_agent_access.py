@@ -173,7 +173,6 @@ def test_a_user_who_may_not_create_roles_installs_autoscaling_without_rbac(user:
     cluster.grant(namespace, "admin")
     release.install(**SCALES)
     assert may(release, "patch", "jobs/mc")
-    cluster.empty(namespace)
 
 
 def test_uninstall_leaves_nothing_of_the_agent(release: Release) -> None:

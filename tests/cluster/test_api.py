@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -103,16 +102,14 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(api: QuickCluster) -> Iterator[Server]:
+def server(api: QuickCluster) -> Server:
     version = json.loads(api.kubectl("get", "--raw", "/version"))["gitVersion"]
     for one in CLASSES:
         # random order may bring a module back
         if one["metadata"]["name"] not in [found["metadata"]["name"] for found in api.get(one["kind"])["items"]]:
             api.create(one)
     # some examples need privileges
-    namespace = new_namespace(api, tenant.PLAIN)
-    yield Server(api, version, namespace)
-    api.empty(namespace)
+    return Server(api, version, new_namespace(api, tenant.PLAIN))
 
 
 def case_of(server: Server, file: Path) -> dict[str, Any]:
@@ -177,7 +174,6 @@ def test_pods_with_a_user_namespace_are_admitted_where_privileged_ones_are_not(
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": namespace}}
     with nullcontext() if admitted else pytest.raises(ProcessError, match='violates PodSecurity "baseline:latest"'):
         server.api.create({**pod, "spec": job["spec"]["template"]["spec"]}, dry_run=True)
-    server.api.empty(namespace)
 
 
 @pytest.mark.parametrize("example", INSTALLED)
@@ -197,4 +193,3 @@ def test_both_helms_install_and_scale_an_example(helm: Helm, server: Server, exa
     if example != "autoscaling":  # autoscaling keeps the live size
         before |= {"completions": size, "parallelism": size}
     assert release.get("job")["spec"] == before
-    server.api.empty(namespace)

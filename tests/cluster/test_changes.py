@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,13 @@ WAY = "uninstall mc first, which loses its queue, or install under another name"
 
 
 @pytest.fixture(scope="module")
-def live(connected: Helm, cluster: QuickCluster) -> Iterator[Release]:
+def live(connected: Helm, cluster: QuickCluster) -> Release:
     """Return a release that no test changes; its values are just those that tests change."""
     namespace = new_namespace(cluster, PLAIN)
     release = Release(connected, cluster, namespace)
     release.install(**CHANGE)
     release.running(2)
-    yield release
-    cluster.empty(namespace)
+    return release
 
 
 def runner(**fields: Any) -> dict[str, Any]:

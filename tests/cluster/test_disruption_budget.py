@@ -155,4 +155,3 @@ def test_the_role_edit_is_enough_for_a_budget_without_rbac(user: Helm, cluster: 
     release.upgrade(size=2)
     assert not may(release, "patch", "poddisruptionbudgets/mc")
     release.ok("uninstall", "--wait")
-    cluster.empty(namespace)

@@ -99,7 +99,6 @@ def test_the_rights_of_the_follower_are_enough_for_burst_follow(release4: Releas
     # the root's Job and pods, then its queue: nothing of it is forbidden
     done = run("install", "mc", "b0", "--namespace", target, "--timeout=1s")
     assert "forbidden" not in done.stderr.lower()
-    cluster.empty(target)
 
 
 def test_a_restricted_namespace_admits_the_pod_of_the_follower(release4: Release) -> None:
@@ -113,4 +112,3 @@ def test_a_restricted_namespace_admits_the_pod_of_the_follower(release4: Release
         return bool(status.get("replicas"))
 
     release4.cluster.wait("its pod", has_pod)
-    release4.cluster.empty(namespace)

@@ -2,7 +2,7 @@
 
 import pytest
 from minicluster.sdk import ArgumentError, MiniCluster, ReleaseError
-from support import BIN, Helm
+from support import Helm
 from test_node_groups import VALUES, wait_for
 
 from tools import tenant
@@ -45,7 +45,7 @@ def test_the_commands_take_the_pod_of_the_group_that_is_asked_for(connected: Hel
 def test_the_sdk_scales_a_group_and_shows_its_pods(
     connected: Helm, release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    monkeypatch.setenv("HELM_BIN", connected.name)
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)
     values = tenant.values(VALUES, release.world)

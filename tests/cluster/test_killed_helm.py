@@ -31,7 +31,7 @@ JOINS = {"curveCertSecret": "mc-root-curve", "bursting": {"clusters": [{"name": 
 @pytest.fixture
 def target(connected: Helm, release: Release, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the namespace for the package's own commands."""
-    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    monkeypatch.setenv("HELM_BIN", connected.name)
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)
     return Kubernetes(namespace=release.namespace)

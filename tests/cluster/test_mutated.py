@@ -80,12 +80,10 @@ def policy(cluster: QuickCluster) -> Iterator[None]:
 
 
 @pytest.fixture
-def namespace(cluster: QuickCluster, policy: None) -> Iterator[str]:
+def namespace(cluster: QuickCluster, policy: None) -> str:
     """Make a namespace in which the policy acts."""
     assert policy is None
-    name = new_namespace(cluster, PLAIN, **{MARK: "true"})
-    yield name
-    cluster.empty(name)
+    return new_namespace(cluster, PLAIN, **{MARK: "true"})
 
 
 def template(release: Release, name: str = "mc") -> dict[str, Any]:

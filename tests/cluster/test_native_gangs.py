@@ -22,7 +22,7 @@ GATES = "GenericWorkload=true,GangScheduling=true,WorkloadWithJob=true"
 GROUPS = "podgroups.scheduling.k8s.io"
 NATIVE = {"kind": "kubernetes"}
 #: Requests with which a node of the cluster holds one pod.
-ONE_PER_NODE = [{"resources": {"requests": {"cpu": 40}}}]
+ONE_PER_NODE = [{"resources": {"requests": {"cpu": 160}}}]
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +111,14 @@ def test_a_gang_of_kubernetes_starts_together_or_not_at_all(
     assert bound(release4) == 0
     too_few_nodes()
     release4.running(4, 60)
+    release4.uninstall()
 
 
 @pytest.mark.usefixtures("too_few_nodes")
 def test_a_gang_with_min_size_starts_its_quorum_without_nodes_for_the_rest(release4: Release) -> None:
     release4.install(size=4, minSize=3, gang=NATIVE, containers=ONE_PER_NODE)
     release4.cluster.wait("the quorum", lambda: (bound(release4), refused(release4)) == (3, 1))
+    release4.uninstall()
 
 
 def test_an_upgrade_of_a_live_gang_may_change_values_but_not_the_size(release: Release) -> None:
@@ -172,6 +174,7 @@ def test_a_gang_of_kubernetes_has_the_pods_of_all_groups(release4: Release, too_
     )
     release4.upgrade(deadlineSeconds=1000)
     assert all_pods(release4) == [True] * 4
+    release4.uninstall()
 
 
 def all_pods(release: Release) -> list[bool]:

@@ -15,7 +15,7 @@ from minicluster.lifecycle.leaving import HeldQueue
 from minicluster.lifecycle.replace import ReplaceOptions, replace
 from minicluster.release import revisions
 from quick import QuickCluster
-from support import BIN, Helm
+from support import Helm
 
 from tools.releases import Release
 
@@ -48,7 +48,7 @@ def change(
     """Replaces the Job in this process, by each Helm, and returns what is said."""
     assert asked == []
     cluster.answer_reads(monkeypatch)
-    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    monkeypatch.setenv("HELM_BIN", connected.name)
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)
 

@@ -34,7 +34,6 @@ def test_a_restricted_namespace_admits_the_example(connected: Helm, release: Rel
     release.cluster.wait(
         "a refusal", lambda: "violates PodSecurity" in release.cluster.kubectl("events", "--namespace", namespace)
     )
-    release.cluster.empty(namespace)
 
 
 @pytest.mark.any_helm
@@ -43,7 +42,6 @@ def test_a_baseline_namespace_admits_the_defaults(connected: Helm, release: Rele
     baseline = Release(connected, release.cluster, namespace)
     baseline.install(size=2)
     baseline.running(2)
-    release.cluster.empty(namespace)
 
 
 def test_an_install_reads_nothing_outside_its_namespace(user: Helm, release: Release) -> None:

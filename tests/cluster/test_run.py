@@ -214,7 +214,7 @@ def test_the_timeout_ends_a_run_and_removes_it(release: Release, start: Start) -
 @pytest.fixture
 def _sdk(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of a Python that uses the SDK, with each Helm."""
-    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    monkeypatch.setenv("HELM_BIN", connected.name)
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)
     # no kubelet keeps a log

@@ -20,7 +20,7 @@ from minicluster.sdk import (
 )
 from quick import QuickCluster
 from simulated import end
-from support import BIN, Helm
+from support import Helm
 
 from tools import tenant
 from tools.releases import Release
@@ -29,7 +29,7 @@ from tools.releases import Release
 @pytest.fixture(autouse=True)
 def _environment(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of a Python that uses the SDK, with each Helm."""
-    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    monkeypatch.setenv("HELM_BIN", connected.name)
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)
 

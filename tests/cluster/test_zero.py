@@ -10,7 +10,7 @@ import pytest
 from autoscaled import agent, change, size
 from kube import KubeError
 from minicluster.sdk import MiniCluster, WaitTimeoutError
-from support import BIN, Helm
+from support import Helm
 from suspend import IDLE, SUSPENDED
 
 from tools.clients import Done, run
@@ -126,7 +126,7 @@ def test_the_agent_does_not_resume_a_job_that_changed_after_it_looked(asleep: Re
 
 @pytest.mark.any_helm
 def test_the_sdk_wakes_a_sleeping_cluster(asleep: Release, connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HELM_BIN", str(BIN / connected.name))
+    monkeypatch.setenv("HELM_BIN", connected.name)
     for name, value in connected.environment.items():
         monkeypatch.setenv(name, value)
     cluster = MiniCluster.connect("mc", asleep.namespace)
