@@ -8,9 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -175,6 +175,10 @@ class Helm:
             "KUBECONFIG": str(self.home / "no-cluster"),
             **self.env,
         }
+
+    def with_env(self, **variables: object) -> Self:
+        """Return the same Helm with more in its environment."""
+        return replace(self, env={**self.env, **{key: str(value) for key, value in variables.items()}})
 
     def run(self, *args: object, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Done:
         """Run Helm, whatever its exit code; its own time-out is at most five minutes here."""

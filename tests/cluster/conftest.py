@@ -82,7 +82,7 @@ def connected(helm: Helm, cluster: QuickCluster) -> Helm:
 @pytest.fixture(scope="module")
 def user(helm: Helm, cluster: QuickCluster) -> Helm:
     """Both Helms, as a user whose only rights are those that a test grants in a namespace."""
-    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.user_kubeconfig)})
+    return helm.with_env(KUBECONFIG=cluster.user_kubeconfig)
 
 
 @pytest.fixture

@@ -179,8 +179,7 @@ def test_pods_with_a_user_namespace_are_admitted_where_privileged_ones_are_not(
 @pytest.mark.parametrize("example", INSTALLED)
 def test_both_helms_install_and_scale_an_example(helm: Helm, server: Server, example: str) -> None:
     namespace = new_namespace(server.api)
-    client = Helm(helm.name, helm.home, {"KUBECONFIG": str(server.api.kubeconfig)})
-    release = Release(client, server.api, namespace, world=tenant.SHARED)
+    release = Release(helm.with_env(KUBECONFIG=server.api.kubeconfig), server.api, namespace, world=tenant.SHARED)
     values = yaml.safe_load((EXAMPLES / f"{example}.yaml").read_text())
     size = values["size"] + 1
     release.install(**{**values, "maxSize": max(size, values.get("maxSize", 0))})

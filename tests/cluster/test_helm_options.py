@@ -29,11 +29,11 @@ def test_install_with_create_namespace_starts_the_pods(connected: Helm, release:
 
 
 def test_helm_4_upgrades_a_release_of_helm_3_without_a_restart(helm3: Helm, helm4: Helm, release4: Release) -> None:
-    kubeconfig = {"KUBECONFIG": str(release4.cluster.kubeconfig)}
-    release4.helm = Helm("helm3", helm3.home, kubeconfig)
+    kubeconfig = release4.cluster.kubeconfig
+    release4.helm = helm3.with_env(KUBECONFIG=kubeconfig)
     release4.install(size=1, maxSize=3)
     uids, certificate = release4.running(1), release4.certificate()
-    release4.helm = Helm("helm", helm4.home, kubeconfig)
+    release4.helm = helm4.with_env(KUBECONFIG=kubeconfig)
     release4.upgrade(size=2)
     assert release4.running(2)[0] == uids[0]
     release4.upgrade("--server-side=true", size=3)

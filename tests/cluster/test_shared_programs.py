@@ -25,7 +25,7 @@ spec:
 @pytest.fixture(scope="module")
 def connected(helm: Helm, cluster: QuickCluster) -> Helm:
     """Both Helms, with the whole programs, which take most of the room."""
-    return Helm(helm.name, helm.home, {"KUBECONFIG": str(cluster.kubeconfig)})
+    return helm.with_env(KUBECONFIG=cluster.kubeconfig)
 
 
 def stored(release: Release) -> list[int]:
