@@ -68,7 +68,9 @@ def test_the_work_of_the_lead_has_the_pythonpath_of_the_image(make: Make, own: d
     for runner in ({"command": batch}, {"command": batch, "batch": True, "batchRaw": True}):
         cluster = make(QUIET, {**runner, "cores": 4}, environment=own)
         assert cluster.run() == [0], cluster.lead.log
-        first, _, rest = cluster.lead.log.partition("\n")
+        # an older instance misses the pod's host name, which pods don't have here
+        log = "".join(line for line in cluster.lead.log.splitlines(keepends=True) if ": verify: " not in line)
+        first, _, rest = log.partition("\n")
         assert first == expected
         assert said(rest, ways) == dict.fromkeys(ways, expected)
 
@@ -117,10 +119,13 @@ def folder() -> Iterator[Path]:
 def test_pmix_is_loaded_for_a_job_that_asks(make: Make, flux: Flux, folder: Path, layout: str) -> None:
     if not flux.view or not (flux.view / PLUGINS / "pmix.so").exists():
         pytest.skip("no flux-pmix in this Flux")
+    plugin = (flux.view / PLUGINS / "pmix.so").resolve()
+    if b"interthread://" in plugin.read_bytes():
+        flux.since(56, "it lacks a connector that this flux-pmix needs")
     view = folder / "view"
     link_all_but(flux.view, view, ("lib", "flux", "shell"))
     (view / PLUGINS / layout).parent.mkdir(parents=True)
-    (view / PLUGINS / layout).symlink_to((flux.view / PLUGINS / "pmix.so").resolve())
+    (view / PLUGINS / layout).symlink_to(plugin)
     cluster = make(QUIET, {"cores": 2}, view=view).start().wait_for_ready()
     show = "env | sed -n 's/^PMIX_\\(RANK\\)=/\\1 /p'"
     assert sorted(cluster.lead.flux("run", "-n2", "-opmi=pmix", "sh", "-c", show).splitlines()) == ["RANK 0", "RANK 1"]
