@@ -80,6 +80,7 @@ def test_the_devices_of_a_live_cluster_can_not_change(release4: Release) -> None
     said = release4.refuse(pod={"resourceClaims": [claim(2)]})
     path = "pod.resourceClaims[0].spec.devices.requests[0].exactly.count"
     assert f"{path} can't change on the live MiniCluster mc: it is 1, asked is 2" in said
+    release4.uninstall()  # there are three devices
 
 
 @pytest.mark.any_helm
@@ -90,3 +91,4 @@ def test_a_user_with_the_role_edit_installs_a_cluster_with_claims(
     mine = dataclasses.replace(release4, helm=user)
     mine.install(**VALUES)
     assert mine.get("resourceclaimtemplates.resource.k8s.io", "mc-gpus")
+    release4.uninstall()
