@@ -59,7 +59,7 @@ def test_commands_have_instances_of_their_own_and_leave_nothing(release: Install
             assert process.stdout.readline() == "begun\n"
             process.send_signal(number)
             _, err = process.communicate(timeout=STEP_SECONDS)
-        assert process.returncode == 128 + number
+        assert process.returncode == 128 + number, err
         assert "is cancelled\n" in err
     until(lambda: not active(cluster), STEP_SECONDS)
     assert cluster.flux(0, "jobs", "-ano", "{name} {status}") == "sh CANCELED\n" * 2 + "sh FAILED\nhostname COMPLETED\n"
