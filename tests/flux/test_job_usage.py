@@ -99,7 +99,7 @@ def test_a_job_has_used_what_its_processes_have(cluster: Cluster) -> None:
 def test_a_job_that_was_ended_has_used_something(cluster: Cluster) -> None:
     flux = cluster.lead.flux
     # on a busy machine a job is looked at late
-    late = flux("submit", "-t4s", *WORDS, "60", "0", "0", "60").strip()
+    late = flux("submit", "-t10s", *WORDS, "60", "0", "0", "60").strip()
     batch = flux("batch", "-n1", "--wrap", "-t60s", "flux", "run", *WORDS, "70", "0", "0", "60").strip()
     until(lambda: flux("jobs", "-no{state}", late).strip() == "INACTIVE")
     number = flux("job", "id", "--to=dec", batch).strip()
