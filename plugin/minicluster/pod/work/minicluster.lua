@@ -47,8 +47,9 @@ end
 local uploads, system = home .. "/uploads/", shell.info.jobspec.attributes.system or {}
 
 local function bring(place)
-    local answer, problem = require("flux").new():rpc("minicluster.upload",
-        { place = place, rank = shell.rankinfo.broker_rank })
+    local flux = require("flux").new()
+    -- broker_rank of the shell is the shell's own before Flux 0.60
+    local answer, problem = flux:rpc("minicluster.upload", { place = place, rank = flux.rank })
     if not answer or answer.problem then return answer and answer.problem or problem end
     local wait = "n=0; until [ -e '%s.here' ]; do [ $n -lt %d ] && [ ! -e '%s.failed' ] && sleep 0.1 || exit 1; n=$((n+1)); done"
     local done = os.execute(wait:format(uploads .. place, 6000, uploads .. place))

@@ -68,7 +68,8 @@ local function tell()
     -- a Lua before 5.3 can't hold each id
     assert(job == read("/proc/self/cmdline"):match("(%d+)%c*$"), "the job's id is too large")
     local flux = assert(require("flux").new())
-    local memo = { minicluster_usage = { ["rank" .. string.format("%d", shell.rankinfo.broker_rank)] = used(job) } }
+    -- broker_rank of the shell is the shell's own before Flux 0.60
+    local memo = { minicluster_usage = { ["rank" .. string.format("%d", flux.rank)] = used(job) } }
     assert(flux:rpc("job-manager.memo", { id = shell.info.jobid, memo = memo }))
 end
 
