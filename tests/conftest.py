@@ -106,7 +106,7 @@ def _helm(name: str, factory: pytest.TempPathFactory) -> Helm:
         pytest.skip(f"{name} is missing: run `make tools`")
     cold = Helm(name, factory.mktemp(name))
     path = os.pathsep.join([str(warm.ours()), cold.environment["PATH"]])
-    return Helm(name, cold.home, {"PATH": path, **warm.NO_GARBAGE})
+    return cold.with_env(PATH=path, **warm.NO_GARBAGE)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

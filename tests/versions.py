@@ -3,7 +3,7 @@
 import shutil
 import sys
 import tarfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class Version:
         """Return a Helm that has this post-renderer, in PATH and as a plugin."""
         path = f"{self.root / 'bin'}:{helm.environment['PATH']}"
         plugins = {"HELM_PLUGINS": str(self.root)} if helm.major == 4 else {}
-        return replace(helm, env={**helm.env, "PATH": path, **plugins})
+        return helm.with_env(PATH=path, **plugins)
 
     def install(self) -> "Version":
         """Make the command `minicluster` of this version."""

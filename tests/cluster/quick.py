@@ -182,6 +182,13 @@ class QuickHelm(Helm):
         return {**prepared, warm.SHORT_PROGRAMS: "yes", "PATH": path}
 
 
+def take_environment(monkeypatch: pytest.MonkeyPatch, helm: Helm) -> None:
+    """Let commands and the SDK that run in this process have the environment of a Helm, and that Helm."""
+    monkeypatch.setenv("HELM_BIN", helm.name)
+    for name, value in helm.environment.items():
+        monkeypatch.setenv(name, value)
+
+
 #: The program in PATH
 WITHOUT_SCHEMA = """#!/bin/sh
 case " $* " in

@@ -102,7 +102,7 @@ os.execv({renderer!r}, [{renderer!r}, *sys.argv[1:]])
     )
     program.chmod(0o755)
     path = os.pathsep.join([str(program.parent), release.helm.environment["PATH"]])
-    return replace(release, helm=replace(release.helm, env={**release.helm.env, "PATH": path}))
+    return replace(release, helm=release.helm.with_env(PATH=path))
 
 
 def test_a_size_set_by_hand_is_kept_while_autoscaling_is_on(release: Release, tmp_path: Path) -> None:

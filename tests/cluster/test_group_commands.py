@@ -2,6 +2,7 @@
 
 import pytest
 from minicluster.sdk import ArgumentError, MiniCluster, ReleaseError
+from quick import take_environment
 from support import Helm
 from test_node_groups import VALUES, wait_for
 
@@ -45,9 +46,7 @@ def test_the_commands_take_the_pod_of_the_group_that_is_asked_for(connected: Hel
 def test_the_sdk_scales_a_group_and_shows_its_pods(
     connected: Helm, release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HELM_BIN", connected.name)
-    for name, value in connected.environment.items():
-        monkeypatch.setenv(name, value)
+    take_environment(monkeypatch, connected)
     values = tenant.values(VALUES, release.world)
     with MiniCluster.create(release.name, release.namespace, values) as cluster:
         wait_for(release, "mc-0", "mc-gpu-0", "mc-gpu-1")

@@ -16,6 +16,7 @@ from minicluster.burst.root import BurstRequest
 from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.release import helm, revisions
+from quick import take_environment
 from support import BIN, Helm
 
 from tools.releases import Release
@@ -31,9 +32,7 @@ JOINS = {"curveCertSecret": "mc-root-curve", "bursting": {"clusters": [{"name": 
 @pytest.fixture
 def target(connected: Helm, release: Release, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the namespace for the package's own commands."""
-    monkeypatch.setenv("HELM_BIN", connected.name)
-    for name, value in connected.environment.items():
-        monkeypatch.setenv(name, value)
+    take_environment(monkeypatch, connected)
     return Kubernetes(namespace=release.namespace)
 
 

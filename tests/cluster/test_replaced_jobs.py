@@ -14,7 +14,7 @@ from minicluster.lifecycle import replace as replacing
 from minicluster.lifecycle.leaving import HeldQueue
 from minicluster.lifecycle.replace import ReplaceOptions, replace
 from minicluster.release import revisions
-from quick import QuickCluster
+from quick import QuickCluster, take_environment
 from support import Helm
 
 from tools.releases import Release
@@ -48,9 +48,7 @@ def change(
     """Replaces the Job in this process, by each Helm, and returns what is said."""
     assert asked == []
     cluster.answer_reads(monkeypatch)
-    monkeypatch.setenv("HELM_BIN", connected.name)
-    for name, value in connected.environment.items():
-        monkeypatch.setenv(name, value)
+    take_environment(monkeypatch, connected)
 
     def change(options: Sequence[str] = NEW, timeout: float = 60.0) -> list[str]:
         said: list[str] = []

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.sdk import ArgumentError, EndedError, MiniCluster, ReleaseError, Result, WaitTimeoutError
+from quick import take_environment
 from simulated import end
 from support import BIN, Done, Helm, Process
 
@@ -214,9 +215,7 @@ def test_the_timeout_ends_a_run_and_removes_it(release: Release, start: Start) -
 @pytest.fixture
 def _sdk(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of a Python that uses the SDK, with each Helm."""
-    monkeypatch.setenv("HELM_BIN", connected.name)
-    for name, value in connected.environment.items():
-        monkeypatch.setenv(name, value)
+    take_environment(monkeypatch, connected)
     # no kubelet keeps a log
     log = (b"2026-01-01T00:00:00Z out\n", b"2026-01-01T00:00:01Z more\n")
     monkeypatch.setattr(Kubernetes, "log", lambda *_, **__: (part for part in log))

@@ -18,7 +18,7 @@ from minicluster.sdk import (
     ReleaseError,
     WaitTimeoutError,
 )
-from quick import QuickCluster
+from quick import QuickCluster, take_environment
 from simulated import end
 from support import Helm
 
@@ -29,9 +29,7 @@ from tools.releases import Release
 @pytest.fixture(autouse=True)
 def _environment(connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of a Python that uses the SDK, with each Helm."""
-    monkeypatch.setenv("HELM_BIN", connected.name)
-    for name, value in connected.environment.items():
-        monkeypatch.setenv(name, value)
+    take_environment(monkeypatch, connected)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from autoscaled import agent, change, size
 from kube import KubeError
 from minicluster.sdk import MiniCluster, WaitTimeoutError
+from quick import take_environment
 from support import Helm
 from suspend import IDLE, SUSPENDED
 
@@ -126,9 +127,7 @@ def test_the_agent_does_not_resume_a_job_that_changed_after_it_looked(asleep: Re
 
 @pytest.mark.any_helm
 def test_the_sdk_wakes_a_sleeping_cluster(asleep: Release, connected: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HELM_BIN", connected.name)
-    for name, value in connected.environment.items():
-        monkeypatch.setenv(name, value)
+    take_environment(monkeypatch, connected)
     cluster = MiniCluster.connect("mc", asleep.namespace)
     assert cluster.status()["state"] == "Suspended"
     with pytest.raises(WaitTimeoutError):
