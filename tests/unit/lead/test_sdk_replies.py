@@ -31,6 +31,17 @@ class Watcher:
         self.runs = False
 
 
+class Timer(Watcher):
+    """A timer, which the test plays; the handle has it until it is destroyed."""
+
+    def __init__(self, handle: "Handle", call: Callable[..., None]) -> None:
+        super().__init__(partial(call, handle, self, 0, None))
+        self.handle = handle
+
+    def destroy(self) -> None:
+        self.handle.timers.remove(self)
+
+
 class Future:
     """An answer that comes when the test says so."""
 
@@ -64,6 +75,7 @@ class Handle:
 
     def __init__(self) -> None:
         self.asked: list[Future] = []
+        self.timers: list[Timer] = []
 
     def rpc(self, topic: str, payload: Any = None, *_: Any) -> Future:
         self.asked.append(Future(topic=topic, payload=payload))
@@ -72,6 +84,10 @@ class Handle:
     def fd_watcher_create(self, _file: int, call: Callable[[], None], _events: int) -> Watcher:
         self.watcher = Watcher(call)
         return self.watcher
+
+    def timer_watcher_create(self, _seconds: float, call: Callable[..., None]) -> Timer:
+        self.timers.append(Timer(self, call))
+        return self.timers[-1]
 
 
 @pytest.fixture
@@ -184,9 +200,12 @@ def test_events_that_come_before_the_id_of_their_job_count(programs: SimpleNames
     assert handle.asked[1].sent["payload"] == {"id": 7, "attrs": ["ranks", "nodelist", "annotations", *TIMES]}
     job = {"annotations": {"user": {}}, "nodelist": "mini-0", "t_submit": 1.0, "t_run": 2.0, "t_inactive": 4.0}
     if older:
-        # its list is behind its events
+        # its list is behind its events, and is asked again after a pause
         handle.asked[1].come({"job": {"t_submit": 1.0}})
-        assert handle.asked[2].sent == handle.asked[1].sent
+        [timer] = handle.timers
+        assert (len(handle.asked), timer.runs) == (2, True)
+        timer.call()
+        assert (handle.asked[2].sent, handle.timers) == (handle.asked[1].sent, [])
     handle.asked[-1].come({"job": job})
     output = programs.outputs[7]
     output.come(SimpleNamespace(name="data", context={"stream": "stdout", "data": "text"}))

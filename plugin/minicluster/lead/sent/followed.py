@@ -34,6 +34,8 @@ GOES_ON_AS = re.compile(r"runs again as (\S+)$")
 DROPPED = "minicluster: the first {} bytes of this output were dropped; lines() of the future has all of it\n"
 #: Seconds for which Flux's list of jobs may be behind their events: before flux-core 0.63 it looks up where each ran
 BEHIND_SECONDS = 5.0
+#: Pause between two looks at a list that is behind
+LIST_PAUSE_SECONDS = 0.05
 #: Seconds until the events of a job from before are read again; each further pause is twice as long
 AGAIN_SECONDS = 1.0
 
@@ -233,12 +235,16 @@ class Journal:
         asked = self.handle.rpc("job-list.list-id", {"id": followed.job, "attrs": [*USAGE_ATTRIBUTES, *TIMES]})
         asked.then(partial(self._take_usage, followed, latest))
 
+    def _ask_again(self, followed: Followed, latest: float, _handle: Any, timer: Any, *_: Any) -> None:
+        timer.destroy()  # or the handle would keep it
+        self._ask_usage(followed, latest)
+
     def _take_usage(self, followed: Followed, latest: float, future: Any) -> None:
         """Take what a job has used, and when, unless Flux has forgotten it; then read its output."""
         with suppress(OSError):
             job = future.get()["job"]
             if not job.get("t_inactive") and time.monotonic() < latest:
-                self._ask_usage(followed, latest)
+                self.handle.timer_watcher_create(LIST_PAUSE_SECONDS, partial(self._ask_again, followed, latest)).start()
                 return
             followed.end.update(usage=usage(job), nodes=job.get("nodelist", ""), times=[job.get(at) for at in TIMES])
         event_watch_async(self.handle, followed.job, eventlog="guest.output").then(followed.take_output)
