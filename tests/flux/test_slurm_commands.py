@@ -97,6 +97,13 @@ def test_a_script_of_several_nodes_has_an_instance_whose_jobs_are_its_steps(sh: 
     assert [line for line in lines if "flux-job" not in line] == [*values, *steps, "4", f"{job} 2"]
 
 
+def test_each_node_of_a_job_knows_the_cores_of_all(sh: Sh) -> None:
+    show = "echo $SLURM_NODEID $SLURM_CPUS_ON_NODE $SLURM_JOB_CPUS_PER_NODE"
+    # the number of tasks, with a core each, before what each of them says
+    said = sh(f"srun -n7 sh -c '{show}' | sort | uniq -c").split()
+    assert said in (["4", "0", "4", "4,3", "3", "1", "3", "4,3"], ["3", "0", "3", "3,4", "4", "1", "4", "3,4"])
+
+
 def test_several_tasks_of_one_script_with_several_cores_run_at_once(sh: Sh) -> None:
     write(sh, "cores.sh", "#SBATCH -c3 -o cores.txt\nsrun -n3 -c1 -l printenv SLURM_PROCID SLURM_JOB_NAME | sort\n")
     sh("sbatch -W cores.sh")

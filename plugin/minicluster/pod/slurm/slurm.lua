@@ -31,10 +31,15 @@ local function count(idset)
     return found
 end
 
-local function cores(rank)
-    local resources = shell.get_rankinfo(rank).resources
-    return resources.ncores or count(resources.cores)
+local execution = shell.info.R.execution
+local listed = {}
+for _, entry in ipairs(execution.R_lite) do
+    for _ = 1, count(entry.rank) do listed[#listed + 1] = count(entry.children.core) end
 end
+
+-- Returns the cores that the job has on one of its nodes. Flux before 0.70 has no ncores, and before 0.60 what it says
+-- of each node is that of this one.
+local function cores(rank) return shell.get_rankinfo(rank).resources.ncores or listed[rank + 1] end
 
 -- the shell's own number of the job would lose digits in Lua 5.1
 local function number_of_job()
@@ -64,7 +69,6 @@ local function find_nodes()
     if domain then shell.setenv("LOCALDOMAIN", domain .. " " .. (known or "")) end
 end
 
-local execution = shell.info.R.execution
 local here = shell.rankinfo
 local all_cores, all_tasks, left = {}, {}, own.tasks
 for rank = 0, shell.info.size - 1 do
