@@ -52,10 +52,15 @@ class Flux:
         if self.minor < minor:
             pytest.skip(f"flux-core 0.{self.minor}: {lack}")
 
+    @property
+    def has_gpus(self) -> bool:
+        """Whether its scheduler knows GPUs."""
+        return self.scheduler == "Fluxion" or self.minor >= 84
+
     def knows_gpus(self) -> None:
         """Skip the test with a scheduler that doesn't know GPUs."""
-        if self.scheduler == "sched-simple":
-            self.since(84, "sched-simple knows no GPUs")
+        if not self.has_gpus:
+            pytest.skip(f"flux-core 0.{self.minor}: sched-simple knows no GPUs")
 
     def values(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values that choose the scheduler, unless they have chosen one."""
