@@ -101,7 +101,7 @@ class Changes:
         end = time.monotonic() + seconds
         self.stops = stops
         # a timer may be early: it counts from the reactor's own time, which stands still between two runs
-        while not (stops and self.changed) and end > time.monotonic():
-            with self.handle.timer_watcher_create(end - time.monotonic(), lambda *_: self.handle.reactor_stop()):
+        while not (stops and self.changed) and (left := end - time.monotonic()) > 0:
+            with self.handle.timer_watcher_create(left, lambda *_: self.handle.reactor_stop()):
                 if self.handle.reactor_run() < 0:
                     raise OSError("the broker is gone")
