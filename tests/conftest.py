@@ -19,7 +19,7 @@ from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 from support import ROOT, Helm, tool
 
-pytest_plugins = ["costs", "one_cluster", "turns"]
+pytest_plugins = ["costs", "one_cluster", "turns", "workers"]
 
 # the programs of the pods import each other by their file names
 sys.path[:0] = sorted({str(file.parent) for file in programs().values()})
