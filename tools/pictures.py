@@ -12,8 +12,6 @@ import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
-from minicluster.picture import page
-
 ROOT = Path(__file__).resolve().parent.parent
 RUN = ROOT / "tools" / "recorded_run.json"
 IMAGES = ROOT / "docs" / "images"
@@ -35,6 +33,8 @@ def recorded() -> dict[str, Any]:
 
 def main(folder: Path = IMAGES) -> None:
     """Make the pictures."""
+    # Bokeh takes a second to import, and tests need `chromium` alone
+    from minicluster.picture import page  # noqa: PLC0415
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - the tests alone have it
 
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:

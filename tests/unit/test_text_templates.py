@@ -19,11 +19,11 @@ import jinja2
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from minicluster import picture
 from minicluster.burst import machines
 from minicluster.commands import pictures
 from minicluster.console.templates import rendered
 from minicluster.errors import SpecError
-from minicluster.picture import page
 from minicluster.render.load import load
 from support import ROOT
 
@@ -139,9 +139,11 @@ class Parts(HTMLParser):
 
 
 def of_picture(text: str) -> None:
+    from minicluster.picture import page  # noqa: PLC0415 - Bokeh takes each worker a second
+
     config = page.in_html({text: text})
     values = {"title": text, "style": "", "policy": text, "library": "", "script": "", "config": config}
-    found = Parts(rendered(page.__file__, "page.html.j2", **values))
+    found = Parts(rendered(picture.__file__, "page.html.j2", **values))
     # what is after an element counts for it, too
     assert (found.texts["title"].strip(), found.texts["name"].strip()) == (text.strip(), text.strip())
     assert (json.loads(found.texts["config"]), text in found.attributes["content"]) == ({text: text}, True)
@@ -151,7 +153,7 @@ def of_picture(text: str) -> None:
 def of_index(text: str) -> None:
     rows = [{"name": text, "state": text, "size": text, "maxSize": text}]
     values = {"style": "", "place": text, "rows": rows, "trouble": text}
-    found = Parts(rendered(page.__file__, "index.html.j2", **values))
+    found = Parts(rendered(picture.__file__, "index.html.j2", **values))
     assert (found.texts["a"].strip(), found.texts["h1"].strip()) == (text.strip(), f"MiniClusters in {text}".strip())
     assert f"{text}/" in found.attributes["href"]
 

@@ -3,16 +3,19 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from minicluster.picture.served import PageServer
 from picture_lead import PictureLead
+
+if TYPE_CHECKING:
+    from minicluster.picture.served import PageServer
 
 
 class Served:
     """A server that runs in a thread of its own."""
 
-    def __init__(self, server: PageServer) -> None:
+    def __init__(self, server: "PageServer") -> None:
         self.pages, self._server, ready = server.pages, server, threading.Event()
         run = self._server.run(0, ready.set, takes_signals=False)
         self._thread = threading.Thread(target=lambda: asyncio.run(run))
@@ -35,6 +38,8 @@ def picture_lead() -> Iterator[PictureLead]:
 
 @pytest.fixture
 def served(picture_lead: PictureLead) -> Iterator[Served]:
+    from minicluster.picture.served import PageServer  # noqa: PLC0415 - Bokeh takes each worker a second
+
     rows = [{"name": "mini", "state": "Running", "size": 4, "maxSize": 8}]
     served = Served(PageServer(picture_lead.kube, where=" -n lab", listing=lambda: rows))
     yield served

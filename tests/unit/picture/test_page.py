@@ -1,7 +1,6 @@
 """The page in a real browser: what it shows, follows, filters; hostile texts; other pages; a file without network."""
 
 import http.server
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,17 +9,16 @@ from typing import Any
 
 import pytest
 from conftest import Served
-from minicluster.picture import page as pages
 from minicluster.picture.timeline import Timeline
 from picture_lead import START, PictureLead, job
 from playwright.sync_api import BrowserContext, Dialog, Page, sync_playwright
 from status_samples import SETTINGS, flux
 
 from tools.clients import until
+from tools.pictures import chromium
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
-    pytest.mark.skipif(not CHROMIUM, reason="Chromium is missing: install it (Debian: chromium)"),
+    pytest.mark.skipif(not chromium(), reason="Chromium is missing: install it (Debian: chromium)"),
     pytest.mark.xdist_group("browser"),
 ]
 HOSTILE = "<img src=x onerror=document.title='broken'>'\"&amp;\u2028</script><script>document.title='broken'</script>"
@@ -32,7 +30,7 @@ PATIENCE = 60_000
 def browser() -> Iterator[BrowserContext]:
     """One window for all pages: each server has a port, and so an origin, of its own."""
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        found = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         yield found.new_context()
         found.close()
 
@@ -354,6 +352,8 @@ def test_another_page_of_the_browser_can_read_and_do_nothing(
 def test_a_file_needs_no_network(  # noqa: PLR0917 - one for each part
     open_page: Open, tmp_path: Path, count: int, nodes: int, width: int, scheme: str
 ) -> None:
+    from minicluster.picture import page as pages  # noqa: PLC0415 - Bokeh takes each worker a second
+
     timeline = Timeline("mini")
     timeline.take_nodes([{"t": START, "event": "online", "ranks": f"0-{nodes - 1}"}], [f"mini-[0-{nodes - 1}]"])
     rows = [
