@@ -135,9 +135,15 @@ def test_the_events_of_many_jobs_are_told_together(observed: Observed) -> None:
 
 def test_the_lead_tells_the_command_and_the_output_of_a_job(observed: Observed) -> None:
     observed.until(has("early", "COMPLETED"))
-    observed.do("flux submit --quiet --job-name=talks -n1 sh -c 'seq 9000; sleep 1; echo err >&2; exit 3'")
-    observed.until(has("talks", "FAILED"))
+    seen = observed.folder / "seen"
+    command = f"seq 9000; until [ -e {seen} ]; do sleep 0.1; done; echo err >&2; exit 3"
+    observed.do(f"flux submit --quiet --job-name=talks -n1 sh -c '{command}'")
+    observed.until(has("talks", "RUNNING"))
     name = by_name(observed.timeline)["talks"]["id"]
+    # Flux may read the pipe of a task's errors before that of its output
+    has_read = f"flux job eventlog -p guest.output {name} | grep -q 9000"
+    observed.do(f'timeout {SECONDS} sh -c "until {has_read}; do sleep 0.1; done"; touch {seen}')
+    observed.until(has("talks", "FAILED"))
     boot, program, out = (observed.folder / each for each in ("boot", "explain", "out"))
     observed.do(f'flux python -c "$(cat {boot})" {name} shown <{program} >{out}.new; mv {out}.new {out}')
     end = time.monotonic() + SECONDS
@@ -145,6 +151,6 @@ def test_the_lead_tells_the_command_and_the_output_of_a_job(observed: Observed) 
         assert time.monotonic() < end
         time.sleep(0.1)
     found = json.loads(out.read_text())
-    assert found["command"] == "sh -c seq 9000; sleep 1; echo err >&2; exit 3"
+    assert found["command"] == f"sh -c {command}"
     assert (len(found["output"]) <= 20_000, "\n9000\n" in found["output"], "err\n" in found["output"]) == (True,) * 3
     assert found["job"]["result"] == "FAILED"
