@@ -4,6 +4,7 @@ import sys
 
 import pytest
 from broker_clusters import Make
+from broker_pods import Flux
 
 from tools.releases import MOUNT
 
@@ -31,8 +32,9 @@ print(counts.result() == (100, counts.job_id), "timed-out" in counts.stderr())
 """
 
 
-def test_submitit_runs_arrays_and_goes_on_after_a_time_out(make: Make) -> None:
+def test_submitit_runs_arrays_and_goes_on_after_a_time_out(make: Make, flux: Flux) -> None:
     pytest.importorskip("submitit", reason="submitit is not installed beside the tests")
     cluster = make({"size": 1, "interactive": True}, {"cores": 4}).start().wait_for_ready()
     done = cluster.lead.run("sh", "-c", '. "$1/flux-view.sh"; "$2" -c "$3"', "sh", MOUNT, sys.executable, SUBMITIT)
-    assert done.stdout == "[0, 1, 4, 9]\nFailedJobError\nTrue True\n", f"{done.stderr}{cluster.lead.log}"
+    # before flux-core 0.60 a file of output begins anew with the second try
+    assert done.stdout == f"[0, 1, 4, 9]\nFailedJobError\nTrue {flux.minor >= 60}\n", f"{done.stderr}{cluster.lead.log}"
