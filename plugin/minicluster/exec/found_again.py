@@ -82,7 +82,9 @@ class FoundAgain:
         """Return whether the lead's broker has died meanwhile; one that does not answer has."""
         try:
             return bool(self._ask("broker", age=since).get("is_new"))
-        except (SilentError, LateError, KubernetesError):
+        except LateError:  # we were told to end, and have ended the command
+            return False
+        except (SilentError, KubernetesError):
             return True
 
     def _marked(self, words: Sequence[str]) -> Sequence[str]:

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import IO
 
 from minicluster.console import streams
-from minicluster.console.signals import HANDLER_SECONDS, STOP_PRESSES, handle_signals, held
+from minicluster.console.signals import HANDLER_SECONDS, SIGNALS, STOP_PRESSES, handle_signals, held
 from minicluster.errors import OutputError, StateError
 from minicluster.exec.input import READ_BYTES, Input
 from minicluster.exec.written import KubectlWords, Written
@@ -110,7 +110,8 @@ class Piped:
         said = self._said
         if self._failure:
             raise OutputError(f"standard output can't be written: {self._failure.strerror}")
-        if said.code is not None and self._interrupts < STOP_PRESSES:
+        is_unread = self._left is not None and self._left[0] not in SIGNALS
+        if said.code is not None and self._interrupts < STOP_PRESSES and not is_unread:
             return said.code
         if self._left:
             return 128 + self._left[0]
@@ -185,7 +186,9 @@ class Piped:
             time.sleep(0.05)
         if not self._said.id:
             return False
-        return send(self._signal_words(signal.Signals(number).name.removeprefix("SIG"), self._said.id.decode()))
+        # flux, as each program in Python, ignores SIGPIPE, which we get when nobody reads
+        name = signal.Signals(number if number in SIGNALS else signal.SIGTERM).name.removeprefix("SIG")
+        return send(self._signal_words(name, self._said.id.decode()))
 
 
 def send(words: Sequence[str]) -> bool:

@@ -7,13 +7,13 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from types import FrameType
 
 from minicluster.cluster.lead import Node
 from minicluster.cluster.pods import FIND_TOOLS
-from minicluster.console.signals import handle_signals, held
+from minicluster.console.signals import HANDLER_SECONDS, handle_signals, held
 from minicluster.exec.input import Input
 from minicluster.exec.piped import Ours, Piped, SignalHandler, code_of, failure, send
 from minicluster.exec.written import EXEC_FAILED, START, Written
@@ -103,6 +103,15 @@ def _signal_words(kubernetes: Kubernetes, node: Node, name: str, process: str) -
     return kubernetes.words(*node.pod.exec_words(), "/bin/sh", "-c", SEND_SIGNAL, "sh", name, process, ends)
 
 
+def _end_of(process: "subprocess.Popen[bytes]") -> tuple[bytes, int]:
+    """Wait for a process; return its standard error and its exit code. Handlers of signals run meanwhile."""
+    while True:
+        # no read without a limit: where data and a signal come together, it goes on before the handler runs
+        with suppress(subprocess.TimeoutExpired):
+            said = process.communicate(timeout=HANDLER_SECONDS)[1]
+            return said, process.returncode
+
+
 class _Terminal:
     """kubectl with our terminal; what it writes to standard error is its own."""
 
@@ -118,8 +127,7 @@ class _Terminal:
             with held():
                 process = stack.enter_context(subprocess.Popen(line, stderr=subprocess.PIPE))  # noqa: S603 - words, no shell
                 stack.enter_context(handle_signals(partial(self._pass_on, process)))
-            said = process.stderr.read() if process.stderr else b""
-            code = process.wait()
+            said, code = _end_of(process)
         if self._left:
             return 128 + self._left
         if code > 0 and not EXEC_FAILED.search(said):

@@ -100,6 +100,30 @@ def test_a_signal_to_stop_is_passed_to_a_job_that_runs(kubectl: Lead) -> None:
     assert (process.returncode, out, err) == (9, "got\n", "")
 
 
+def test_flux_run_ends_its_job_when_nobody_reads_the_output(kubectl: Lead) -> None:
+    # flux run and what it becomes ignore SIGPIPE, as Python does
+    kubectl.flux("trap '' PIPE; echo ready; exec sleep 300")
+    kubectl.answers("stop")
+    with kubectl.start("flux", "mini", "--", "run", "true") as process:
+        assert process.stdout.readline() == "ready\n"
+        process.stdout.close()
+        assert (process.wait(60), process.stderr.read()) == (128 + signal.SIGPIPE, "")
+    assert kubectl.actions() == ["stop", "cancel"]
+
+
+def test_flux_run_that_has_no_time_left_blames_no_broker(kubectl: Lead) -> None:
+    kubectl.begin_with("import minicluster.exec.submitted\nminicluster.exec.submitted.CANCEL_SECONDS = 0.5\n")
+    kubectl.flux("trap 'exit 1' TERM; echo ready; while :; do sleep 0.1; done")
+    (kubectl.bin / "stop.slow").touch()
+    with kubectl.start("flux", "mini", "--", "run", "true") as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    flux = "`minicluster flux mini --"
+    message = f"the time was over: what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
+    assert (process.returncode, out, err) == (1, "", say(message, message))
+
+
 def test_flux_run_says_when_it_can_not_cancel_its_job(kubectl: Lead) -> None:
     kubectl.flux("trap 'exit 130' INT; echo ready; while :; do sleep 0.1; done")
     (kubectl.bin / "cancel.fails").write_text("no broker\n")

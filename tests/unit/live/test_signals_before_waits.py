@@ -12,13 +12,18 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
+from minicluster.cluster.lead import Lead
+from minicluster.cluster.pods import read_pods
 from minicluster.console.signals import handled, interruptible, wait
 from minicluster.errors import AwayError
+from minicluster.exec import run
 from minicluster.exec.piped import Ours, Piped
 from minicluster.exec.written import START
 from minicluster.kube import tool
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.kubectl_stream import Stream
 from minicluster.lead.ask import read
+from status_samples import pod
 
 from tools.clients import until
 
@@ -59,6 +64,15 @@ def test_a_signal_ends_a_command_in_the_pod() -> None:
 
     with signal_during("join"):
         assert Piped(words, signal_words, Ours(os.open(os.devnull, os.O_RDONLY))).run() == 128 + signal.SIGTERM
+
+
+def test_a_signal_ends_a_command_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a terminal that is closed, when kubectl says something of that at the same moment
+    monkeypatch.setattr(run, "is_on_terminal", lambda: True)
+    monkeypatch.setattr(Kubernetes, "words", lambda _, *words: ["sleep", str(LONG)] if "--tty" in words else ["true"])
+    node = Lead(read_pods({"items": [pod(0)]})[0], "/mnt/flux", "")
+    with signal_during("_end_of"):
+        assert run.run(Kubernetes(), node, ["a"]) == 128 + signal.SIGTERM
 
 
 def test_a_signal_ends_the_reading_of_a_stream() -> None:
