@@ -7,6 +7,7 @@ traceback. So imports are inside functions.
 import os
 import signal
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -42,8 +43,10 @@ def _guard() -> None:
 def _end(*_: object) -> None:
     # imported here, it could be half loaded; without it, nothing has begun
     streams = sys.modules.get("minicluster.console.streams")
-    if streams and hasattr(streams, "say"):
-        streams.say("interrupted")
+    if streams and hasattr(streams, "program"):
+        # without colours: what they need may be half loaded, too
+        with suppress(OSError):
+            os.write(2, f"{streams.program()}: interrupted\n".encode())
     os._exit(130)
 
 

@@ -98,6 +98,11 @@ def test_a_long_reason_is_shown_whole_and_goes_away_whole(tmp_path: Path) -> Non
     assert " ".join(" ".join(widest).replace("0:00", "").split()) == why.strip()
 
 
+def test_a_long_command_is_on_the_line_after_the_name_of_the_program(tmp_path: Path) -> None:
+    seen = script(tmp_path, 'say("`minicluster dashboard demo` shows it")', columns=30)
+    assert seen.last == ["minicluster:", "`minicluster dashboard demo`", "shows it"]
+
+
 def test_a_program_that_reads_the_output_has_the_terminal_for_itself(tmp_path: Path) -> None:
     waits = "with streams.waiting():\n    say(Progress('x'))\n    say(Progress('y', is_quiet=True))\n"
     text = f"{waits}    streams.write(b'z')"

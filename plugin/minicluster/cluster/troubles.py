@@ -67,6 +67,10 @@ WAYS: tuple[tuple[str, str], ...] = (
     ),
     (r"exceeded quota", "lower resources or size, or ask for a larger quota"),
     (r"must specify ", "set containers[].resources: the quota of the namespace asks for them"),
+    (
+        r"(minimum|maximum) \S+ usage per |limit to request ratio per ",
+        "set containers[].resources within the LimitRange of the namespace",
+    ),
     (r"violates PodSecurity", "start from values-examples/restricted.yaml"),
 )
 

@@ -163,7 +163,8 @@ class Screen:
         from rich.text import Text  # noqa: PLC0415 - see the top
 
         style = STYLES[text.tone] if isinstance(text, StyledText) else ""
-        told = wrapped(prefix + one_line(text), self._console.width).removeprefix(prefix)
+        # a long command that comes first is on the next line
+        told = wrapped(prefix + one_line(text), self._console.width).removeprefix(prefix.rstrip()).removeprefix(" ")
         self._console.print(Text.assemble((prefix, "dim"), (told, style)), soft_wrap=True)
 
     def show(self, step: Progress) -> None:

@@ -69,7 +69,12 @@ def create(kubernetes: KubePort, asked: CreateReleaseOptions, seconds: float | N
     After the install the MiniCluster stays. Raises ToolError, StateError for a refusal; EndError, DeadlineError.
     """
     _check_role(kubernetes, asked)
-    show(created.install(kubernetes, asked))
+    try:
+        line = created.install(kubernetes, asked)
+    except KeyboardInterrupt:
+        say(f"{asked.name} may be there in part: `minicluster delete {asked.name}` removes it")
+        raise
+    show(line)
     if text := remark(asked):
         say(text)
     if seconds is None:

@@ -106,7 +106,8 @@ def _head(timeline: Timeline, now: float) -> Iterator[Text]:
     clock = datetime.fromtimestamp(now, UTC).strftime(
         "as of %m-%d %H:%M:%S UTC" if timeline.is_over else "%H:%M:%S UTC"
     )
-    size = f"  size {timeline.size}" + (f" of at most {status['maxSize']}" if status.get("maxSize") else "")
+    size = "" if timeline.size is None else f"  size {timeline.size}"
+    size += f" of at most {status['maxSize']}" if status.get("maxSize") else ""
     yield _line((f"{timeline.name} ", "bold"), (f" {state}", tone), f": {why}" if why else " ", f"{size}  {clock}")
     if timeline.trouble:
         yield _line((timeline.trouble, "red"))

@@ -29,6 +29,14 @@ from minicluster.cluster.troubles import explained, way_out
             'pods "d-0-x" is forbidden: violates PodSecurity "restricted:latest"',
             "start from values-examples/restricted.yaml",
         ),
+        *(
+            ("", f'pods "d-0-x" is forbidden: {said}', "set containers[].resources within the LimitRange of the namespace")
+            for said in (
+                "maximum cpu usage per Container is 500m, but limit is 4",
+                "[minimum memory usage per Pod is 1Gi, but request is 10Mi, maximum cpu usage per Pod is 1]",
+                "cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000",
+            )
+        ),
         ("ContainerCreating", "", ""),
         ("exit code 85", "", ""),
         ("Another", "said why", ""),

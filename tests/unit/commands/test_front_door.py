@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from forks import Forked
 from minicluster import cli, flux
 from minicluster.errors import CurveError, MiniClusterError, UsageError
+from screens import look
 from support import GROUP, SEED, Done, Process, front_door
 
 DOCUMENT = f"apiVersion: {GROUP}/v1\nkind: MiniCluster\nmetadata: {{name: a, namespace: ns}}\nkubernetes: v1.36.3\n"
@@ -315,6 +316,22 @@ def test_ctrl_c_at_any_moment_gives_130(folder: Path, words: list[str], moment: 
     # without what other packages of this Python import before us
     done = shell(folder, f"unset ${{!COVERAGE_*}}; $M {shlex.join(words)}", PYTHONPATH=str(folder))
     assert (done.code, "Traceback" in done.err, "ignored" in done.err) == (130, False, False)
+
+
+def test_ctrl_c_on_a_terminal_imports_nothing_that_is_half_loaded(folder: Path) -> None:
+    # of ast, which rich needs
+    (folder / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == '_ast' and 'minicluster' in sys.modules:\n"
+        "            os.kill(os.getpid(), 2)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    variables = environment(folder, PYTHONPATH=str(folder))
+    plain = {name: value for name, value in variables.items() if not name.startswith("COVERAGE_")}
+    seen = look([sys.executable, "-m", "minicluster", *RUN], plain, folder=folder)
+    assert (seen.code, seen.last) == (130, ["minicluster: interrupted"])
 
 
 def test_ctrl_c_that_the_caller_ignores_is_ignored(folder: Path) -> None:

@@ -53,6 +53,11 @@ def test_the_picture_has_the_nodes_the_queue_and_the_jobs() -> None:
     assert "f2           FAILED        1m2s    3 mini-[0-1]     second" in found
 
 
+def test_the_first_picture_has_no_size() -> None:
+    head = screen(Timeline("mini"), Chosen(), 80, 24, START).plain.split("\n")[0]
+    assert head.split() == ["mini", "…", "12:00:00", "UTC"]
+
+
 def test_jobs_are_sorted_and_one_is_looked_into() -> None:
     found = {sort: screen(timeline(), Chosen(sort), 80, 40, START + 20).plain for sort in SORTS}
     assert all(f"by {sort}" in text for sort, text in found.items())

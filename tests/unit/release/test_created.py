@@ -154,6 +154,17 @@ def test_a_user_who_may_not_read_classes_is_told_at_once_that_there_is_no_defaul
 AUTOSCALES = CreateReleaseOptions("demo", most=4, autoscales=True)
 
 
+def test_an_install_that_is_interrupted_names_the_way_to_remove_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    told: list[str] = []
+    monkeypatch.setattr(created, "install", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        create(FakeKube(), CreateReleaseOptions("mini"), None, told.append, told.append)
+    assert told == ["mini may be there in part: `minicluster delete mini` removes it"]
+
+
 @NEEDS_HELM
 def test_a_user_who_may_not_make_roles_is_told_before_anything_is_installed() -> None:
     kube = FakeKube(has={"create role": forbidden("roles")})
