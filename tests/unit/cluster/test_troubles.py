@@ -30,7 +30,7 @@ from minicluster.cluster.troubles import explained, way_out
             "start from values-examples/restricted.yaml",
         ),
         *(
-            ("", f'pods "d-0-x" is forbidden: {said}', "set containers[].resources within the LimitRange of the namespace")
+            ("", f"forbidden: {said}", "set containers[].resources within the LimitRange of the namespace")
             for said in (
                 "maximum cpu usage per Container is 500m, but limit is 4",
                 "[minimum memory usage per Pod is 1Gi, but request is 10Mi, maximum cpu usage per Pod is 1]",
