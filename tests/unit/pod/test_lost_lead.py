@@ -1,5 +1,6 @@
 """What a worker does when the connection to its lead is gone."""
 
+import errno
 import os
 import signal
 from typing import Any
@@ -13,6 +14,8 @@ class Worker(FakeFlux):
 
     def state_machine_get(self, _: Any, nodeid: int | None = None) -> dict[str, str]:
         self.done.append(("asked", nodeid))
+        if nodeid == 0 and "lost" in self.done:
+            raise OSError(errno.EHOSTUNREACH, "No route to host")
         if "killed" in self.done:
             raise ConnectionResetError
         return {"state": self.state}
@@ -51,3 +54,13 @@ def test_a_broker_that_gets_its_goodbye_in_time_is_left_alone(monkeypatch: pytes
     clock = Clock(happens={1.5: lambda: setattr(worker, "state", "exit")})
     assert watched(monkeypatch, clock, worker) == 20
     assert "killed" not in worker.done
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_broker_that_waits_for_the_quorum_of_a_lead_that_is_gone_is_killed(
+    monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    worker = Worker({}, set(), state="quorum")
+    clock = Clock(happens={5.0: lambda: worker.done.append("lost")} if is_lost else {})
+    ended = watched(monkeypatch, clock, worker)
+    assert (ended < 8.5, "killed" in worker.done) == (is_lost, is_lost)

@@ -1,12 +1,13 @@
 """lost_lead.py: a worker's broker has lost the connection to its lead: makes it notice a new one, and end.
 
-A broker learns that its lead is another one when it sends something, and then ends. One that ends, and waits for the
-goodbye of a lead that is gone, is killed: it has done everything else.
+A broker learns that its lead is another one when it sends something, and then ends. One that waits for a lead that is
+gone, for its quorum or at the end for its goodbye, is killed: it has nothing else to do.
 Runs with the Python of the Flux view, 3.8 or later.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -15,8 +16,17 @@ from typing import Any
 
 import flux
 
-#: Seconds for which the broker is watched, and for which it may wait for a goodbye; the pause between two looks
+#: Seconds for which the broker is watched, and for which it may wait for the lead; the pause between two looks
 WATCHED_SECONDS, GOODBYE_SECONDS, GOODBYE_POLL_SECONDS = 20.0, 2.0, 0.5
+
+
+def has_lost_lead(handle: Any) -> bool:
+    """Say whether the broker knows that its lead is gone."""
+    try:
+        handle.rpc("state-machine.get", nodeid=0).wait_for(GOODBYE_POLL_SECONDS).get()
+    except OSError as error:
+        return error.errno == errno.EHOSTUNREACH
+    return False
 
 
 def main(handle: Any) -> None:
@@ -26,7 +36,8 @@ def main(handle: Any) -> None:
     asked = handle.rpc("state-machine.get", nodeid=0)
     begin = since = time.monotonic()
     while time.monotonic() < begin + WATCHED_SECONDS:
-        if handle.rpc("state-machine.get").get()["state"] != "goodbye":
+        state = handle.rpc("state-machine.get").get()["state"]
+        if state != "goodbye" and not (state == "quorum" and has_lost_lead(handle)):
             since = time.monotonic()
         elif time.monotonic() >= since + GOODBYE_SECONDS:
             os.kill(broker, signal.SIGKILL)
