@@ -153,6 +153,10 @@ def check_own_chart(kubernetes: KubePort, release: str) -> None:
     try:
         chart = json.loads(kubernetes.helm("get", "metadata", release, "--output=json"))["chart"]
     except CommandError as error:
+        if helm.NOT_FOUND in str(error):
+            raise ToolError(
+                f"there is no Helm release {release}: change the size where its manifests come from, such as in Git"
+            ) from None
         raise ToolError(helm.explain(error)) from None
     if chart != CHART_NAME:
         raise ToolError(

@@ -167,6 +167,9 @@ def test_scale_refuses_wrong_sizes_and_releases(kubectl: Kubectl, monkeypatch: p
         "--reuse-values` and that chart's value for it"
     )
     assert kubectl.run("scale", "mini", "3") == Done(1, "", say(message))
+    kubectl.tool("helm", "echo 'Error: release: not found' >&2; exit 1")
+    message = "there is no Helm release mini: change the size where its manifests come from, such as in Git"
+    assert kubectl.run("scale", "mini", "3") == Done(1, "", say(message))
     kubectl.has(job=job(end=("Complete", END)))
     message = f"mini has ended, so it has no size: Complete: {END}: said why"
     assert kubectl.run("scale", "mini", "3") == Done(1, "", say(message))
