@@ -154,8 +154,9 @@ def test_the_queue_goes_on_in_a_larger_cluster_and_each_job_runs_once(make: Make
         short = ids(small, "--cc=1-10", "sh", "-c", f"{notes}; until [ -e {folder}/short ]; do sleep 1; done")
         holds = ids(small, "--cc=1-10", "sh", "-c", f"{notes}; until [ -e {folder}/end ]; do sleep 1; done")
         until(lambda: len(small.lead.flux("jobs", "-n", "-f", "running").splitlines()) == 20)
-        waits = ids(small, "--cc=1-200", "sh", "-c", notes)
         with held(small) as client:
+            # now that none of them can get nodes in the last moment
+            waits = ids(small, "--cc=1-200", "sh", "-c", notes)
             (Path(folder) / "short").touch()
             client.until(running=10)
             found = client.end()

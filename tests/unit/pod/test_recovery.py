@@ -91,12 +91,18 @@ def test_recovery_gives_up_on_held_cores_that_no_restart_frees(lead: Lead) -> No
 
 
 def test_recovery_does_not_take_cores_that_are_being_freed_for_leaked(lead: Lead) -> None:
+    """Where jobs are short, Fluxion has most of its cores yet to free, and the same ones at each look."""
     lead.flux.schedulers = FLUXION
     lead.flux.held = {3: (1, 0)}
-    lead.clock.happens[1] = lambda: setattr(lead.flux, "held", {4: (1, 0)})
-    lead.clock.happens[2] = lambda: setattr(lead.flux, "held", {})
+
+    def end_a_job() -> None:
+        lead.flux.inactive += 1
+
+    lead.clock.happens.update(dict.fromkeys(range(4, 30, 4), end_a_job))
+    lead.clock.happens[30] = lambda: setattr(lead.flux, "held", {})
     lead.recover()
     assert (lead.flux.done, lead.commands) == ([], [])
+    assert lead.clock.now >= 30
 
 
 @pytest.mark.parametrize("reason", [TOLD, "maintenance"])

@@ -58,12 +58,12 @@ def start_queues(handle: Any) -> None:
             _turn(handle, named, start=True)
 
 
-def running(handle: Any, works: dict[int, bool]) -> list[int]:
+def running(handle: Any, works: dict[int, bool], states: str = "running") -> list[int]:
     """Return the jobs that run, without the cluster's own work. Raises OSError.
 
-    ``works`` keeps which jobs are such work, so that a jobspec is read once and not at each look.
+    With the states ``run`` without those that are ending. ``works`` keeps which jobs are such work, so that a jobspec is read once and not at each look.
     """
-    ids = [job["id"] for job in jobs(handle, "running", [])]
+    ids = [job["id"] for job in jobs(handle, states, [])]
     for job in ids:
         if job not in works:
             works[job] = bool(own_attributes(lookup(handle, job)).get("work"))
@@ -75,18 +75,21 @@ def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
 
     Raises OSError, also when a copy could not be made: then nothing is cancelled.
     """
-    requeue, ended = Requeue(handle, "requeue", lost=False), running(handle, works)
-    copies = requeue.put_back(ended)
-    names = {job: JobID(job).f58plain for job in ended}
-    still = [job for job in running(handle, works) if requeue.says(job)[0]]
-    missing = [job for job in still if JobID(job).f58plain not in copies]
+    requeue, copies, names = Requeue(handle, "requeue", lost=False), {}, {}
+    # a job that got its nodes just before the queue stopped is seen late
+    while late := [job for job in running(handle, works, "run") if job not in names]:
+        stop_queues(handle)
+        names.update({job: JobID(job).f58plain for job in late})
+        copies.update(requeue.put_back(late))
+    again = {job for job in names if requeue.says(job)[0]}
+    missing = [names[job] for job in running(handle, works, "run") if job in again and names[job] not in copies]
     if missing:
-        raise OSError(f"job {JobID(missing[0]).f58plain} can't be put back into the queue")
+        raise OSError(f"job {missing[0]} can't be put back into the queue")
     for job, name in names.items():
         note = f"{REPLACE_REASON}: it runs again as {copies[name]}" if name in copies else REPLACE_REASON
         with suppress(OSError):  # it has just ended
             cancel(handle, job, note)
-    return {"copies": copies, "lost": [names[job] for job in ended if not requeue.says(job)[0]]}
+    return {"copies": copies, "lost": [name for job, name in names.items() if job not in again]}
 
 
 def messages() -> Iterator[dict[str, Any]]:

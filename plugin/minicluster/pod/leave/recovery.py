@@ -15,7 +15,7 @@ from flux.resource import resource_list
 from need import Room
 from pending import Pending
 from put_back import Copies
-from state import core_set, jobs, modules, nodes, waiting_jobs
+from state import core_set, job_counts, jobs, modules, nodes, waiting_jobs
 
 #: Words in Flux's reason for a stopped queue, when its scheduler has given up
 OFFLINE = "Scheduler is offline"
@@ -23,8 +23,10 @@ OFFLINE = "Scheduler is offline"
 SCHEDULER_SECONDS = 15.0
 #: Seconds for which a job may wait although idle nodes have room for it, doubled each time; the most tries for a job
 IDLE_SECONDS, JOB_TRIES = 10.0, 4
-#: The same for held cores. Of a job that Flux can't save, on a full volume, none is allocated: no restart frees them
-CORE_TRIES = 4
+#: Seconds without a change of any job after which held cores are leaked: Fluxion frees those of one job after the other,
+#: and may be far behind where jobs are short. The most tries: of a job that Flux can't save, on a full volume, no core is
+#: allocated, and no restart frees those that it has
+LEAK_SECONDS, CORE_TRIES = 5.0, 4
 #: Seconds in which a module is removed or loaded
 MODULE_SECONDS = 60.0
 NOTE = "minicluster: the lead was killed while Flux gave this job its nodes, before it ran"
@@ -115,30 +117,34 @@ def _flux_module(verb: str, name: str) -> str:
 
 
 def recover(handle: Any, copies: Copies) -> None:
-    """Watch the scheduler for SCHEDULER_SECONDS, and while a job waits beside idle nodes; repair what is wrong.
+    """Watch the scheduler for SCHEDULER_SECONDS, and while a job waits beside idle nodes, or cores may be leaked.
 
-    Raises OSError.
+    Repairs what is wrong. Raises OSError.
     """
     end = time.monotonic() + SCHEDULER_SECONDS
     pending = Pending(handle, no_ranks)
-    before: set[tuple[int, int]] = set()
+    last: tuple[set[tuple[int, int]], dict[str, int]] = set(), {}
     stuck: int | None = None
-    waits, tries, core_tries = 0.0, 0, 0
+    since, waits, tries, core_tries = 0.0, 0.0, 0, 0
     while True:
         leaked, first = leaked_cores(handle), startable(handle, pending)
+        look = leaked, job_counts(handle) if leaked else {}
+        if look != last:
+            last, since = look, time.monotonic()
         if first != stuck:
             stuck, waits, tries = first, time.monotonic() + IDLE_SECONDS, 0
         if scheduler_is_offline(handle):
             replace_half_started(handle, copies)
             restart_scheduler(handle, "the scheduler stopped")
-        elif leaked & before and core_tries < CORE_TRIES:  # seen twice: cores that are just being freed are not leaked
-            restart_scheduler(handle, f"the scheduler holds {len(leaked & before)} cores for no job")
+        elif leaked and core_tries < CORE_TRIES and time.monotonic() >= since + LEAK_SECONDS:
+            restart_scheduler(handle, f"the scheduler holds {len(leaked)} cores for no job")
             core_tries += 1
+            since = time.monotonic()
         elif stuck and tries < JOB_TRIES and time.monotonic() >= waits:
             restart_scheduler(handle, f"job {JobID(stuck).f58plain} waits beside idle nodes")
             tries += 1
             waits = time.monotonic() + IDLE_SECONDS * 2**tries
-        before = leaked
-        if time.monotonic() >= end and (not stuck or tries == JOB_TRIES):
+        is_repaired = (not stuck or tries == JOB_TRIES) and (not leaked or core_tries == CORE_TRIES)
+        if time.monotonic() >= end and is_repaired:
             return
         time.sleep(1)
