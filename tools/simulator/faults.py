@@ -203,7 +203,7 @@ FAULTS = (
         "revisions",
         "is_up = is_up and not revision",
         "_ = is_up and not revision",
-        seed=2963,
+        seed=18223,
     ),
     Fault(
         "bursts followed no lead after the first one that was lost",

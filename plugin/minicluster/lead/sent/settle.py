@@ -61,7 +61,8 @@ def start_queues(handle: Any) -> None:
 def running(handle: Any, works: dict[int, bool], states: str = "running") -> list[int]:
     """Return the jobs that run, without the cluster's own work. Raises OSError.
 
-    With the states ``run`` without those that are ending. ``works`` keeps which jobs are such work, so that a jobspec is read once and not at each look.
+    With the states ``run`` they are those that are not ending yet. ``works`` keeps which jobs are such work, so that a
+    jobspec is read once and not at each look.
     """
     ids = [job["id"] for job in jobs(handle, states, [])]
     for job in ids:

@@ -23,9 +23,9 @@ OFFLINE = "Scheduler is offline"
 SCHEDULER_SECONDS = 15.0
 #: Seconds for which a job may wait although idle nodes have room for it, doubled each time; the most tries for a job
 IDLE_SECONDS, JOB_TRIES = 10.0, 4
-#: Seconds without a change of any job after which held cores are leaked: Fluxion frees those of one job after the other,
-#: and may be far behind where jobs are short. The most tries: of a job that Flux can't save, on a full volume, no core is
-#: allocated, and no restart frees those that it has
+#: Seconds without a change of any job after which held cores are leaked: where jobs are short, Fluxion has many cores
+#: yet to free. The most tries: of a job that Flux can't save, on a full volume, no core is allocated, and no restart
+#: frees those that it has
 LEAK_SECONDS, CORE_TRIES = 5.0, 4
 #: Seconds in which a module is removed or loaded
 MODULE_SECONDS = 60.0
