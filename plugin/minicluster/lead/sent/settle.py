@@ -77,13 +77,15 @@ def end_jobs(handle: Any, works: dict[int, bool]) -> dict[str, Any]:
     Raises OSError, also when a copy could not be made: then nothing is cancelled.
     """
     requeue, copies, names = Requeue(handle, "requeue", lost=False), {}, {}
+    there = running(handle, works, "run")
     # a job that got its nodes just before the queue stopped is seen late
-    while late := [job for job in running(handle, works, "run") if job not in names]:
+    while late := [job for job in there if job not in names]:
         stop_queues(handle)
         names.update({job: JobID(job).f58plain for job in late})
         copies.update(requeue.put_back(late))
+        there = running(handle, works, "run")
     again = {job for job in names if requeue.says(job)[0]}
-    missing = [names[job] for job in running(handle, works, "run") if job in again and names[job] not in copies]
+    missing = [names[job] for job in there if job in again and names[job] not in copies]
     if missing:
         raise OSError(f"job {missing[0]} can't be put back into the queue")
     for job, name in names.items():
