@@ -451,12 +451,17 @@ class Clock:
             self.happens.pop(at)()
 
 
+def install(monkeypatch: pytest.MonkeyPatch, flux: FakeFlux | None = None) -> None:
+    """Let what a test imports from now on have these modules."""
+    for name, module in modules(flux).items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+
 def run_program(
     monkeypatch: pytest.MonkeyPatch, flux: FakeFlux, program: str, *args: object, clock: Clock | None = None
 ) -> dict[str, Any]:
     """Run one of the pods' programs, as `flux python` does, and return its globals."""
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     clock = clock or Clock()
     monkeypatch.setattr("time.sleep", clock.sleep)
     monkeypatch.setattr("time.monotonic", lambda: clock.now)

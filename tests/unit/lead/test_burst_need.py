@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from need import Request
@@ -21,8 +21,7 @@ NODE = Request(1, 1, 0, apart=True)
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     for name in ("changes", "minicluster.lead.sent.burst_need"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("minicluster.lead.sent.burst_need")

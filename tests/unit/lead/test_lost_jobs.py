@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from minicluster.lead.program import SENT
 
 #: When this lead has begun
@@ -59,8 +59,7 @@ def copies(lead: Lead) -> None:
 
 @pytest.fixture
 def lead(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lead]:
-    for name, module in modules(FakeFlux({}, set())).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, FakeFlux({}, set()))
     monkeypatch.syspath_prepend(str(SENT))
     monkeypatch.setitem(sys.modules, "losses", SimpleNamespace(BEGUN_KEY="minicluster.losses"))
     monkeypatch.setitem(sys.modules, "described", SimpleNamespace(KEY_ATTRIBUTE="key"))

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from minicluster.lead.program import SENT
 
 OLD = 9e8
@@ -34,8 +34,7 @@ def job(number: int, submitted: float) -> Any:
 def test_a_job_is_found_by_its_key_and_its_time_beside_the_newest(
     monkeypatch: pytest.MonkeyPatch, submitted: list[float], found: int | None
 ) -> None:
-    for name, module in modules(FakeFlux({}, set())).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, FakeFlux({}, set()))
     monkeypatch.syspath_prepend(SENT)
     find = runpy.run_path(str(SENT / "mine.py"), run_name="mine")["find"]
     jobs = [job(number, when) for number, when in enumerate(submitted, 1)]
@@ -65,8 +64,7 @@ def test_a_job_that_is_not_there_is_lost_if_the_queue_is_younger_than_its_comman
     flux = FakeFlux({}, set())
     if starts:
         flux.kvs["admin.eventlog"] = starts
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     monkeypatch.syspath_prepend(SENT)
     monkeypatch.setattr("time.time", lambda: 1000.0)
     mine = runpy.run_path(str(SENT / "mine.py"), run_name="mine")
@@ -76,8 +74,7 @@ def test_a_job_that_is_not_there_is_lost_if_the_queue_is_younger_than_its_comman
 
 
 def test_a_shell_is_stopped_before_the_command_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, module in modules(FakeFlux({}, set())).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, FakeFlux({}, set()))
     monkeypatch.syspath_prepend(SENT)
     order = runpy.run_path(str(SENT / "mine.py"), run_name="mine")["outermost_first"]
     parents = {5: 1, 3: 5, 9: 3, 2: 9, 7: 1}
@@ -87,8 +84,7 @@ def test_a_shell_is_stopped_before_the_command_that_it_waits_for(monkeypatch: py
 
 
 def test_a_command_is_stopped_as_a_whole_and_then_killed_from_the_inside_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, module in modules(FakeFlux({}, set())).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, FakeFlux({}, set()))
     monkeypatch.syspath_prepend(SENT)
     end_command = runpy.run_path(str(SENT / "mine.py"), run_name="mine")["end_command"]
     sent: list[tuple[int, int]] = []
@@ -108,8 +104,7 @@ def test_a_command_is_stopped_as_a_whole_and_then_killed_from_the_inside_on(monk
 def test_a_job_that_was_killed_with_its_lead_has_read_no_input(monkeypatch: pytest.MonkeyPatch) -> None:
     # a link of the KVS to what is gone
     gone = OSError(errno.EOPNOTSUPP, "guest.input")
-    for name, module in modules(FakeFlux({}, set())).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, FakeFlux({}, set()))
     monkeypatch.syspath_prepend(SENT)
     # others may have brought it in
     monkeypatch.delitem(sys.modules, "output_events", raising=False)

@@ -5,7 +5,7 @@ import sys
 from types import ModuleType
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from minicluster.lead.program import SENT
 
 
@@ -16,8 +16,7 @@ def flux() -> FakeFlux:
 
 @pytest.fixture
 def settle(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     for name in ("settle", "requeue", "put_back"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(SENT))

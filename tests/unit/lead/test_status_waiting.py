@@ -1,11 +1,10 @@
 """The reasons why jobs wait, as the lead's program reports them."""
 
-import sys
 import time
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from minicluster.cluster.pods import GroupNodes
 from minicluster.lead.ask import QUESTIONS
 from minicluster.lead.sent import waiting
@@ -136,8 +135,7 @@ def test_constraints_are_told_in_words(constraints: dict[str, Any], expected: st
 def handle(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
     """A Flux with two nodes; one is up."""
     found = FakeFlux({0: (4, 0), 1: (4, 0)}, {0})
-    for name, module in modules(found).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, found)
     return found
 
 

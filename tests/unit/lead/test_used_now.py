@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules, resource_set
+from fake_flux import FakeFlux, install, resource_set
 from minicluster.lead.program import SENT
 
 #: A job on two nodes, whose R is known
@@ -22,8 +22,7 @@ LEAD.submit(7, R=resource_set({1: (4, 0), 2: (2, 0)}))
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    for name, module in modules(LEAD).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, LEAD)
     monkeypatch.setenv("MINICLUSTER_HOME", "/mc")
     monkeypatch.syspath_prepend(str(SENT))
     import used_now  # noqa: PLC0415

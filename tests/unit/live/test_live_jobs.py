@@ -54,6 +54,15 @@ def kubectl(tmp_path: Path) -> Lead:
     return Lead(tmp_path)
 
 
+def signalled(kubectl: Lead, number: signal.Signals) -> Done:
+    """Send a signal to a command whose job has written "ready"; return how it ended."""
+    with kubectl.start("flux", "mini", "--", "run", "true") as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    return Done(process.returncode, out, err)
+
+
 def test_flux_run_marks_its_job_with_a_random_key(kubectl: Lead) -> None:
     kubectl.flux('printf "<%s>" "$@"')
     run, mark, *words = kubectl.run("flux", "mini", "--", "run", "-N2", "a b").out.split("<")[1:]
@@ -81,11 +90,7 @@ def test_a_signal_to_stop_cancels_a_job_that_waits(kubectl: Lead, number: signal
     # flux job attach can only pass a signal on to a job that runs
     kubectl.flux('echo ready; until [ -e "$here/actions" ]; do sleep 0.1; done; echo cancelled >&2; exit 1')
     kubectl.answers("stop", cancelled=True)
-    with kubectl.start("flux", "mini", "--", "run", "true") as process:
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (1, "", "cancelled\n")
+    assert signalled(kubectl, number) == Done(1, "", "cancelled\n")
     assert kubectl.actions() == ["stop", "broker", "cancel"]
     assert not [line for line in kubectl.asked() if "kill -s" in line]
 
@@ -93,11 +98,7 @@ def test_a_signal_to_stop_cancels_a_job_that_waits(kubectl: Lead, number: signal
 def test_a_signal_to_stop_is_passed_to_a_job_that_runs(kubectl: Lead) -> None:
     kubectl.flux("trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.1; done")
     kubectl.answers("stop")
-    with kubectl.start("flux", "mini", "--", "run", "true") as process:
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (9, "got\n", "")
+    assert signalled(kubectl, signal.SIGTERM) == Done(9, "got\n", "")
 
 
 def test_flux_run_ends_its_job_when_nobody_reads_the_output(kubectl: Lead) -> None:
@@ -115,25 +116,19 @@ def test_flux_run_that_has_no_time_left_blames_no_broker(kubectl: Lead) -> None:
     kubectl.begin_with("import minicluster.exec.submitted\nminicluster.exec.submitted.CANCEL_SECONDS = 0.5\n")
     kubectl.flux("trap 'exit 1' TERM; echo ready; while :; do sleep 0.1; done")
     (kubectl.bin / "stop.slow").touch()
-    with kubectl.start("flux", "mini", "--", "run", "true") as process:
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
+    done = signalled(kubectl, signal.SIGTERM)
     flux = "`minicluster flux mini --"
     message = f"the time was over: what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
-    assert (process.returncode, out, err) == (1, "", say(message, message))
+    assert done == Done(1, "", say(message, message))
 
 
 def test_flux_run_says_when_it_can_not_cancel_its_job(kubectl: Lead) -> None:
     kubectl.flux("trap 'exit 130' INT; echo ready; while :; do sleep 0.1; done")
     (kubectl.bin / "cancel.fails").write_text("no broker\n")
-    with kubectl.start("flux", "mini", "--", "run", "true") as process:
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+    done = signalled(kubectl, signal.SIGINT)
     flux = "`minicluster flux mini --"
     message = f"no broker: what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
-    assert (process.returncode, out, err) == (130, "", say(message))
+    assert done == Done(130, "", say(message))
 
 
 # A cluster that falls asleep --------------------------------------------------------------------------------------

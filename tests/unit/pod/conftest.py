@@ -8,14 +8,13 @@ from types import ModuleType
 import metrics
 import pytest
 from fake_agent import FakeKube, Setup
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from log import Problems
 
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleType]:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
     import agent  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from fake_flux import modules
+from fake_flux import install
 
 JOBS, RESOURCES, SCALE = "job-manager.events-journal", "resource.journal", "kvs-watch.lookup"
 
@@ -99,8 +99,7 @@ class Reactor:
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     import changes  # noqa: PLC0415
 
     yield changes

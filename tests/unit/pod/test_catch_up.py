@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flux import Answer, modules
+from fake_flux import Answer, install
 
 
 class Ingest:
@@ -45,8 +45,7 @@ def floods(backlog: int) -> Iterator[tuple[int, int]]:
 def test_it_waits_for_what_flux_had_at_first_however_much_comes_later(
     monkeypatch: pytest.MonkeyPatch, looks: Callable[[], Iterator[tuple[int, int]]], number: int
 ) -> None:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     monkeypatch.delitem(sys.modules, "begun", raising=False)
     begun = importlib.import_module("begun")
     ingest = Ingest(looks())

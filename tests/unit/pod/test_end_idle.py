@@ -2,12 +2,11 @@
 
 import os
 import subprocess
-import sys
 import time
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 
 
 @pytest.fixture
@@ -27,8 +26,7 @@ def looks_until_the_end(
         if event := next(happens, None):
             event()
 
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     import end_idle  # noqa: PLC0415 - with our modules of Flux
 
     monkeypatch.setattr(end_idle.flux, "Flux", lambda: flux)
@@ -64,8 +62,7 @@ def test_who_is_connected_keeps_it_but_a_probe_does_not(monkeypatch: pytest.Monk
 
 
 def test_processes_of_the_container_itself_are_nobodys(monkeypatch: pytest.MonkeyPatch, flux: FakeFlux) -> None:
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     import end_idle  # noqa: PLC0415
 
     with subprocess.Popen(["sleep", "60"]) as child:

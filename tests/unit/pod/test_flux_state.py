@@ -1,13 +1,12 @@
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import state
-from fake_flux import FakeFlux, modules, resource_set
+from fake_flux import FakeFlux, install, resource_set
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,8 +110,7 @@ def test_longest_wait_is_that_of_the_job_that_came_first(pending: list[dict[str,
 
 @pytest.fixture
 def flux(monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     return FakeFlux(
         {0: (4, 1), 1: (4, 1), 2: (4, 1), 3: (4, 1)}, {0, 1, 2}, used={1: (3, 1)}, drained={2: "broken", 3: "gone"}
     )

@@ -11,7 +11,7 @@ import guard
 import node_jobs
 import pytest
 from epilog import Epilog
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from node_jobs import children, descendants, send_to_all
 
 RESERVE, LIMIT = 512 << 20, 2 << 30
@@ -176,8 +176,7 @@ def test_the_job_with_most_of_the_memory_ends_by_name(
     monkeypatch.setattr(guard, "outside", lambda _: 0)
     (tmp_path / "local-0").touch()
     lead = Lead({}, set())
-    for name, module in modules(lead).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, lead)
     monkeypatch.delenv("FLUX_URI", raising=False)
     small, large = job(FIRST, 1 << 20), job(SECOND, 300 << 20)
     memory, epilog = guard.memory_of(tmp_path), Epilog(tmp_path, is_own=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import idle_jobs
 import pytest
-from fake_flux import FakeFlux, modules, resource_set
+from fake_flux import FakeFlux, install, resource_set
 from idle_jobs import IdleJobs, IdleLimits
 from job_notes import Run
 from node_jobs import children, cpu_seconds, stats, threads
@@ -83,8 +83,7 @@ def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
     def make(had: dict[int, tuple[int, int]] | None = None, **more: Any) -> Cluster:
         lead = Lead({1: (2, 0), 3: (2, 0)}, {1, 3})
         lead.had, lead.memo = had or {1: (2, 0), 3: (2, 0)}, {}
-        for name, module in modules(lead).items():
-            monkeypatch.setitem(sys.modules, name, module)
+        install(monkeypatch, lead)
         monkeypatch.setenv("FLUX_URI", "")
         monkeypatch.setattr(idle_jobs, "children", lambda _: {})
         (tmp_path / "local-0").touch()

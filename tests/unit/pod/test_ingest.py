@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flux import modules
+from fake_flux import install
 from ingest import Ingested, beyond_limit, ingested
 
 LIMITS = {"duration": "600s", "job-size": {"max": {"nnodes": 2, "ncores": 8, "ngpus": 0}}}
@@ -40,8 +40,7 @@ def jobspec(queue: str, nodes: int, cores: int, duration: float, gpus: int = 0) 
 def test_a_job_beyond_a_limit_of_its_queue_would_be_refused(
     monkeypatch: pytest.MonkeyPatch, job: dict[str, Any], expected: str
 ) -> None:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     assert beyond_limit(CONFIG, job) == expected
 
 
@@ -78,8 +77,7 @@ def test_a_job_is_shown_to_the_plugins_of_this_flux(monkeypatch: pytest.MonkeyPa
             assert job["jobspec"]["attributes"]["system"]["duration"] == 60.0
             return f'{{"errnum": {int(bool(refusal))}, "errstr": "{refusal}"}}'
 
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     known = {"JobFrobnicator": Frobnicator, "JobValidator": Validator, "FLUX_JOB_URGENCY_DEFAULT": 16}
     for name in ("flux.constants", "flux.job.frobnicator", "flux.job.validator"):
         monkeypatch.setitem(sys.modules, name, SimpleNamespace(**known))

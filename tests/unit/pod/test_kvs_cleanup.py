@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 
 #: The step of the newest job
 NEWEST = 0x0002_0100
@@ -19,8 +19,7 @@ def flux() -> FakeFlux:
 
 @pytest.fixture
 def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     import kvs_cleanup  # noqa: PLC0415
 
     yield kvs_cleanup

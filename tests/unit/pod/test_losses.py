@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 
 NOW = "node failure on mini-gpu-0 (rank 3)"
 #: flux-core before 0.72
@@ -25,8 +25,7 @@ def flux() -> FakeFlux:
 
 @pytest.fixture
 def losses(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     monkeypatch.setattr("time.time", lambda: 1000.0)
     for name in ("requeue", "put_back", "losses"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules, resource_set
+from fake_flux import FakeFlux, install, resource_set
 from need import Request
 from preemption_plan import Stoppable, Stops, Waiter, fewest, stops_for
 
@@ -102,8 +102,7 @@ def flux() -> FakeFlux:
 
 @pytest.fixture
 def preemption(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     changes = ModuleType("changes")
     vars(changes).update(Changes=None, pause_after=None)
     monkeypatch.setitem(sys.modules, "changes", changes)

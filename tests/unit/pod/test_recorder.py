@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from history import History, HistoryError
 
 NO_USER: dict[str, Any] = {"attributes": {"user": {}}}
@@ -23,8 +23,7 @@ def flux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
 
 @pytest.fixture
 def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     import recorder  # noqa: PLC0415
 
     yield recorder

@@ -1,12 +1,11 @@
 """A size that is requested by the replicas of the Deployment, with a fake Flux and a fake Kubernetes."""
 
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from autoscale import Policy
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from kube import KubeError
 from log import Once
 from scaler import Replicas
@@ -52,8 +51,7 @@ class Setup:
 
 @pytest.fixture
 def mc(monkeypatch: pytest.MonkeyPatch) -> Setup:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     return Setup(FakeFlux({}, set()))
 
 

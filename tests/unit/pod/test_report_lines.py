@@ -2,14 +2,13 @@
 
 import json
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import job_record
 import pytest
-from fake_flux import FakeFlux, modules, run_program
+from fake_flux import FakeFlux, install, run_program
 from history import History, folder
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,8 +114,7 @@ UNKNOWN = dict.fromkeys(ALL)
 def test_the_use_of_a_job_is_that_of_its_nodes(
     monkeypatch: pytest.MonkeyPatch, memo: object, first: object, second: object, total: object
 ) -> None:
-    for name, module in modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch)
     job = {"ranks": "[0,3]", "nodelist": "mc-[0,3]", "annotations": {"user": {"minicluster_usage": memo}}}
     assert job_record.usage(job) == {"nodes": {"mc-0": first, "mc-3": second}, "total": total}
     as_in_schema("jobs", job_record.record({"id": 7, "state": 64, **job}, "f8", None))

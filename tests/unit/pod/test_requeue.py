@@ -10,7 +10,7 @@ from typing import Any
 
 import fake_flux
 import pytest
-from fake_flux import Clock, FakeFlux, modules, run_program
+from fake_flux import Clock, FakeFlux, install, run_program
 
 SECONDS, KILL = 20, 8
 TOLD = "minicluster: the pod was told to stop"
@@ -30,8 +30,7 @@ def flux() -> FakeFlux:
 
 @pytest.fixture
 def requeue(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     for name in ("requeue", "put_back"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("requeue")

@@ -1,6 +1,5 @@
 """What becomes of a shortage of memory: a job ends, or the node takes no more while what is short is no job's."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +8,7 @@ import guard
 import node_jobs
 import pytest
 from epilog import Epilog
-from fake_flux import FakeFlux, modules
+from fake_flux import FakeFlux, install
 from node_state import Held
 
 MIB = 1 << 20
@@ -41,8 +40,7 @@ class Lead(FakeFlux):
 @pytest.fixture
 def lead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeFlux:
     lead = Lead({0: (1, 0), 1: (1, 0)}, {0, 1})
-    for name, module in modules(lead).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, lead)
     monkeypatch.setenv("FLUX_URI", "")
     (tmp_path / "local-0").touch()
     return lead

@@ -2,12 +2,11 @@
 
 import itertools
 import math
-import sys
 import time
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, modules, resource_set
+from fake_flux import FakeFlux, install, resource_set
 from hypothesis import given
 from hypothesis import strategies as st
 from need import Request
@@ -95,8 +94,7 @@ def test_the_queue_of_a_flux_is_planned(monkeypatch: pytest.MonkeyPatch) -> None
         {"id": 10, "state": "sched", "priority": 3, "jobspec": jobspec(2, 1, 0.0)},
         {"id": 11, "state": "sched", "priority": 0, "jobspec": jobspec(1, 1, 0.0)},
     ]
-    for name, module in modules(flux).items():
-        monkeypatch.setitem(sys.modules, name, module)
+    install(monkeypatch, flux)
     monkeypatch.setattr(time, "time", lambda: NOW)
     starts = {9: Start(NOW + 60, 7), 8: Start(NOW + 70, 9)}
     assert estimate(flux) == {**starts, 10: Start(math.inf)}
