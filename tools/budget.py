@@ -135,7 +135,7 @@ def between_rooms() -> list[tuple[str, str]]:
 
 
 FIGURES = (
-    Figure("statements of the package", statements, 25012),
+    Figure("statements of the package", statements, 25014),
     Figure("files of the package", files, 286),
     Figure("arrows between rooms", arrows, 127),
     Figure("doors of rooms", doors, 75),
