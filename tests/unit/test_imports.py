@@ -20,7 +20,7 @@ ROOMS: dict[str, set[str]] = {
     "burst": {"cluster", "console", "documents", "flux", "kube", "lead", "release", "render", "status"},
     "sdk": {"cluster", "console", "exec", "kube", "lead", "lifecycle", "picture", "release", "status", "waiting"},
     "picture": {"cluster", "console", "flux", "kube", "lead", "status"},
-    "experiments": {"console", "documents", "kube", "lifecycle", "release", "render", "status"},
+    "experiments": {"console", "documents", "kube", "lifecycle", "release"},
     "lifecycle": {
         *("cluster", "console", "documents", "exec", "kube", "lead", "release", "render", "status", "waiting"),
     },

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from minicluster.console import streams
 from minicluster.console.streams import Say
@@ -15,8 +15,7 @@ from minicluster.experiments.results import Results
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle.temporary import TemporaryRelease
 from minicluster.release import oneshot
-from minicluster.release.oneshot import Oneshot
-from minicluster.render import constants
+from minicluster.release.oneshot import Oneshot, SingleJob
 
 PLOT, REPORT_PAGE = "wall-time.png", "report.html"
 
@@ -34,23 +33,11 @@ class Matrix:
         return [(size, iteration) for size in self.sizes for iteration in range(1, self.iterations + 1)]
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     """The runs of one size."""
 
     asked: Oneshot  #: of its MiniCluster, which runs no command itself
-    values: dict[str, Any]  #: all values of a run, with the command; without a certificate
-    words: Sequence[str]  #: of `flux submit`
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The values that are not the chart's defaults."""
-        return constants.differing_from_defaults(self.values, constants.default_values())
-
-    @property
-    def size(self) -> int:
-        """The nodes of each run."""
-        return int(self.values["size"])
+    job: SingleJob  #: of each run
 
 
 def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say) -> int:
@@ -61,11 +48,11 @@ def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say)
     """
     records = Results(matrix.folder)
     plans = {size: plan(asked, size) for size in matrix.sizes}
-    values = {size: one.values for size, one in plans.items()}
+    values = {size: one.job.values for size, one in plans.items()}
     records.check(values)
     # runs of other sizes are in the same table
-    records.check({size: plan(asked, size).values for size in records.sizes() if size not in plans})
-    records.keep_values(values, {size: one.given for size, one in plans.items()})
+    records.check({size: plan(asked, size).job.values for size in records.sizes() if size not in plans})
+    records.keep_values(values, {size: one.job.given for size, one in plans.items()})
     records.keep_table()
     missing = {
         size: [n for other, n in matrix.runs() if other == size and not records.record(size, n)] for size in plans
@@ -134,20 +121,20 @@ def _run_size(
 
 def _run(release: TemporaryRelease, experiment: Experiment, iteration: int, records: Results, tell: _RunTeller) -> None:
     """Run one iteration, and write its output and its record. Raises StateError, OutputError."""
-    path = records.output(experiment.size, iteration)
-    tell.begin(experiment.size, iteration)
+    path = records.output(experiment.job.size, iteration)
+    tell.begin(experiment.job.size, iteration)
     try:
         with results.beside(path).open("wb") as output:
-            job, events = release.run_job(experiment.words, output, tell)
+            job, events = release.run_job(experiment.job.words, output, tell)
         results.beside(path).replace(path)
     except OSError as error:
         raise OutputError(f"{path} can't be written: {error.strerror}") from None
-    record = results.record(experiment.size, iteration, job, events)
+    record = results.record(experiment.job.size, iteration, job, events)
     records.keep(record)
     took = "" if record["seconds"] is None else f" after {record['seconds']:.3f} s"
     code = record["exit_code"]
     how = f"{job['result']}{took}" if code is None else f"exit code {code}{took}"
-    tell.end(f"size {experiment.size}, iteration {iteration}: {how}", code)
+    tell.end(f"size {experiment.job.size}, iteration {iteration}: {how}", code)
 
 
 def _draw(records: Results, say: Say) -> None:
@@ -167,8 +154,7 @@ def plan(asked: Oneshot, size: int) -> Experiment:
     Raises SpecError for values that are refused, or make more than one job; ToolError.
     """
     one = replace(asked, name=f"{asked.name}-{size}", nodes=size)
-    cluster, values, words = oneshot.job_of(one, "a matrix")
-    if cluster.size != size:
-        raise SpecError(f"the values set size to {cluster.size}, and a matrix has its own sizes: drop it from --set")
-    values["flux"]["curveCert"] = ""
-    return Experiment(replace(one, is_idle=True), values, words)
+    job = oneshot.job_of(one, "a matrix")
+    if job.size != size:
+        raise SpecError(f"the values set size to {job.size}, and a matrix has its own sizes: drop it from --set")
+    return Experiment(replace(one, is_idle=True), job)

@@ -14,7 +14,6 @@ import yaml
 from minicluster.console.streams import write_file
 from minicluster.documents import yamlio
 from minicluster.errors import OutputError, UsageError
-from minicluster.status.table import left_at
 
 Record = dict[str, Any]
 VALUES_FILE, GIVEN_FILE = "values.yaml", "given.yaml"
@@ -24,7 +23,7 @@ WIDTH_PIXELS, HEIGHT_PIXELS = 760, 300
 
 
 def _seconds(job: Mapping[str, Any]) -> float | None:
-    start, end = job["t_run"], left_at(job)
+    start, end = job["t_run"], job["end"]
     return round(end - start, 6) if start and end else None
 
 
@@ -40,7 +39,7 @@ RUN_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "id": itemgetter("id"),
     "submit": itemgetter("t_submit"),
     "start": itemgetter("t_run"),
-    "end": left_at,
+    "end": itemgetter("end"),
     "seconds": _seconds,
     "exit_code": itemgetter("exit_code"),
     "nodes": itemgetter("nodes"),

@@ -18,6 +18,7 @@ from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.status.lookup import GOES_ON, Cluster, refusals
 from minicluster.status.reported import Row, ask_jobs
 from minicluster.status.reporter import ended
+from minicluster.status.table import left_at
 from minicluster.waiting.logs import FollowedLog
 from minicluster.waiting.wait import StartWatch, is_ready, look_for
 
@@ -61,7 +62,7 @@ class PassedOn(io.BytesIO):
 
 
 def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say) -> tuple[Row, list[Any]]:
-    """Submit a job, copy its output until it has ended, and return what the report says of it, and its events.
+    """Submit a job, copy its output until it has ended, and return its record with its ``end``, and its events.
 
     A connection that breaks is made again, and the output copied anew. Raises StateError for a job that is refused or
     lost, for a MiniCluster that ends or can't start, and at the deadline.
@@ -143,7 +144,7 @@ def _ask(cluster: Cluster, lead: Lead, name: str) -> tuple[Row, list[Any]] | Non
         return None
     words = lead.flux_words("job", "eventlog", "--format=json", name)
     text = ask(cluster.kubernetes, lead.pod, "events of a job", words)
-    return job, [json.loads(line) for line in lines.split(text)]
+    return {**job, "end": left_at(job)}, [json.loads(line) for line in lines.split(text)]
 
 
 class LeadLog:

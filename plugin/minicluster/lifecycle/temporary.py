@@ -185,7 +185,7 @@ def run_uploaded(  # noqa: PLR0913 - where, what, with what, and where its outpu
     The release has no work of its own: it gets a job. Return its exit code, and what is left of the release.
     """
     upload.check()
-    words = oneshot.job_of(asked, "--upload")[2]
+    words = oneshot.job_of(asked, "--upload").words
     release = TemporaryRelease(kubernetes, replace(asked, is_idle=True), say)
     try:
         cluster = release.install()

@@ -7,7 +7,7 @@ import string
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError, ToolError
 from minicluster.kube.names import REQUEUE_ATTRIBUTE
@@ -24,7 +24,7 @@ from minicluster.release.options import (
     set_words,
     words_of_install,
 )
-from minicluster.render import work
+from minicluster.render import constants, work
 from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel
 
@@ -102,8 +102,21 @@ def resolve(asked: Oneshot) -> dict[str, Any]:
     return document(helm.template(release, helm.values_text(_base(asked))))
 
 
-def job_of(asked: Oneshot, by: str) -> tuple[MiniClusterModel, dict[str, Any], list[str]]:
-    """Return the MiniCluster, its values, and the words of `flux submit` for its work as one job, which ``by`` submits.
+class SingleJob(NamedTuple):
+    """The work of a release as one job."""
+
+    size: int  #: of the MiniCluster
+    values: dict[str, Any]  #: all of the release, without a certificate
+    words: list[str]  #: of `flux submit`
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The values that are not the chart's defaults."""
+        return constants.differing_from_defaults(self.values, constants.default_values())
+
+
+def job_of(asked: Oneshot, by: str) -> SingleJob:
+    """Return the work as one job, which ``by`` submits.
 
     Raises SpecError for values that are refused, or make more than one job; ToolError.
     """
@@ -117,7 +130,8 @@ def job_of(asked: Oneshot, by: str) -> tuple[MiniClusterModel, dict[str, Any], l
     once = [f"--setattr={REQUEUE_ATTRIBUTE}=0"] if cluster.spec["pod"]["onStop"] == "requeue" else []
     command = cluster.runner["command"]
     words = list(command) if isinstance(command, list) else ["sh", "-c", command]
-    return cluster, values, [*work.flags(cluster), *once, *words]
+    values["flux"]["curveCert"] = ""
+    return SingleJob(cluster.size, values, [*work.flags(cluster), *once, *words])
 
 
 def _problems(cluster: MiniClusterModel, by: str) -> Iterator[str]:

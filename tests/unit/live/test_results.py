@@ -15,8 +15,7 @@ JOB = {
     "ntasks": 4,
     "t_submit": 1.0,
     "t_run": 2.5,
-    "t_cleanup": 4.0,
-    "t_inactive": 5.0,
+    "end": 4.0,
     "exit_code": 0,
     "nodes": "mc-2-[0,2]",
     "result": "COMPLETED",
@@ -52,7 +51,7 @@ def test_a_record_has_the_times_and_how_the_job_ended() -> None:
         "events": [{"name": "submit"}],
     }
     assert made(2, 1) == expected
-    never = made(2, 1, t_run=None, t_cleanup=None, exit_code=None, nodes=None, result="CANCELED")
+    never = made(2, 1, t_run=None, end=5.0, exit_code=None, nodes=None, result="CANCELED")
     assert [never[name] for name in ("start", "end", "seconds", "exit_code")] == [None, 5.0, None, None]
 
 
@@ -131,5 +130,5 @@ def test_a_folder_that_can_not_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_plot_has_the_runs_that_ended_with_0() -> None:
-    records = [made(4, 1), made(2, 1, t_cleanup=3.0), made(2, 2), made(2, 3, exit_code=1), made(2, 4, t_run=None)]
+    records = [made(4, 1), made(2, 1, end=3.0), made(2, 2), made(2, 3, exit_code=1), made(2, 4, t_run=None)]
     assert results.times(records) == {2: [0.5, 1.5], 4: [1.5]}

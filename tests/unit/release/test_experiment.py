@@ -55,14 +55,20 @@ def test_a_size_has_its_values_and_its_words(
     monkeypatch: pytest.MonkeyPatch, asked: Any, runner: Any, words: list[str], tasks: int
 ) -> None:
     one = asked_for(monkeypatch, runner, Oneshot("mc", seconds=60, files=["f.yaml"], **asked))
-    found = plan(one, 4)
-    assert (found.size, list(found.words)) == (4, words)
-    assert (found.values["tasks"], found.values["deadlineSeconds"]) == (
+    experiment = plan(one, 4)
+    job = experiment.job
+    assert (job.size, list(job.words)) == (4, words)
+    assert (job.values["tasks"], job.values["deadlineSeconds"]) == (
         tasks,
         constants.default_values()["deadlineSeconds"],
     )
-    assert (found.asked.name, found.asked.nodes, found.asked.is_idle, found.asked.seconds) == ("mc-4", 4, True, 60)
-    _, install = planned(found.asked)
+    assert (experiment.asked.name, experiment.asked.nodes, experiment.asked.is_idle, experiment.asked.seconds) == (
+        "mc-4",
+        4,
+        True,
+        60,
+    )
+    _, install = planned(experiment.asked)
     assert install[-5] == "--set-string=containers[0].command="
     assert "--set-json=deadlineSeconds=70" in install
 
@@ -71,16 +77,16 @@ def test_a_run_is_never_put_back_into_the_queue(monkeypatch: pytest.MonkeyPatch)
     one = asked_for(
         monkeypatch, {}, Oneshot("mc", command=WORDS), pod={**constants.default_values()["pod"], "onStop": "requeue"}
     )
-    assert list(plan(one, 2).words) == ["-N", "2", "--setattr=user.minicluster.requeue=0", *WORDS]
+    assert list(plan(one, 2).job.words) == ["-N", "2", "--setattr=user.minicluster.requeue=0", *WORDS]
 
 
 def test_the_values_have_tasks_and_flags_but_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     flux = {**constants.default_values()["flux"], "optionFlags": "-o cpu-affinity=off -c 2", "curveCert": "secret"}
     one = asked_for(monkeypatch, {}, Oneshot("mc", command=WORDS), tasks=6, flux=flux)
     monkeypatch.setattr("minicluster.release.oneshot.load", loaded)
-    found = plan(one, 2)
-    assert list(found.words) == ["-N", "2", "-n", "6", "-o", "cpu-affinity=off", "-c", "2", *WORDS]
-    assert found.values["flux"]["curveCert"] == ""
+    job = plan(one, 2).job
+    assert list(job.words) == ["-N", "2", "-n", "6", "-o", "cpu-affinity=off", "-c", "2", *WORDS]
+    assert job.values["flux"]["curveCert"] == ""
 
 
 def test_the_given_values_are_those_that_are_not_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,15 +94,15 @@ def test_the_given_values_are_those_that_are_not_the_defaults(monkeypatch: pytes
     logging = {**constants.default_values()["logging"], "quiet": True}
     one = asked_for(monkeypatch, {}, Oneshot("mc", command=WORDS), tasks=0, flux=flux, logging=logging)
     monkeypatch.setattr("minicluster.release.oneshot.load", loaded)
-    found = plan(one, 2)
-    assert set(found.given) < set(found.values)
-    assert {key: found.given[key] for key in ("size", "flux", "logging", "tasks")} == {
+    job = plan(one, 2).job
+    assert set(job.given) < set(job.values)
+    assert {key: job.given[key] for key in ("size", "flux", "logging", "tasks")} == {
         "size": 2,
         "flux": {"optionFlags": "-c 2"},
         "logging": {"quiet": True},
         "tasks": 0,
     }
-    assert "pod" not in found.given
+    assert "pod" not in job.given
 
 
 def loaded(document: dict[str, Any]) -> Any:
