@@ -111,11 +111,12 @@ class _Instance(Following):
         """Cancel the job at the first signal; there may be none yet, so the command that submits it gets the signal."""
         self._stopped_by = self._stopped_by or number
         self._begin_to_end()
-        self._cancel()
+        # what fails here is said when it is tried again
+        self._cancel(lambda _: None)
         return self._is_cancelled
 
-    def _cancel(self) -> None:
-        if not self._is_cancelled and (job := self._try("cancel")):
+    def _cancel(self, say: Say) -> None:
+        if not self._is_cancelled and (job := self._try("cancel", say)):
             self._is_cancelled = True
             self._say(f"job {job['id']} is cancelled")
 

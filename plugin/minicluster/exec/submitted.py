@@ -116,7 +116,7 @@ class Following(FoundAgain):
             finally:
                 if self._was_told or code == 128 + signal.SIGINT:
                     self._was_told = True
-                    self._cancel()
+                    self._cancel(self._say)
 
     def _attach(self, words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the flux command that shows a job as the `flux run` of some words."""
@@ -125,8 +125,8 @@ class Following(FoundAgain):
     def _told(self, number: int) -> bool:
         """Return whether a signal needs no more: a job that waits gets no signals, so it is cancelled."""
         self._begin_to_end()
-        # after Ctrl-C flux asks for a second one, and then cancels the job itself
-        return number != signal.SIGINT and bool(self._try("stop").get("cancelled"))
+        # after Ctrl-C flux asks for a second one, and then cancels the job itself. What fails here, `_cancel` says
+        return number != signal.SIGINT and bool(self._try("stop", lambda _: None).get("cancelled"))
 
     def _begin_to_end(self) -> None:
         """Give the lead a limit of time from now on."""
@@ -134,16 +134,16 @@ class Following(FoundAgain):
             self._was_told = True
             self._kubernetes = self._kubernetes.within(CANCEL_SECONDS)
 
-    def _cancel(self) -> None:
-        job = self._try("cancel")
+    def _cancel(self, say: Say) -> None:
+        job = self._try("cancel", say)
         if job:
             self._say(f"job {job['id']} is cancelled")
 
-    def _try(self, action: str) -> dict[str, Any]:
+    def _try(self, action: str, say: Say) -> dict[str, Any]:
         try:
             return self._ask(action)
         except (KubernetesError, SilentError, LateError) as error:
-            self._say(f"{getattr(error, 'reason', error)}: {self._goes_on()}")
+            say(f"{getattr(error, 'reason', error)}: {self._goes_on()}")
             return {}
 
     def _fell_asleep(self) -> bool:

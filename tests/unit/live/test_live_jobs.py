@@ -119,7 +119,7 @@ def test_flux_run_that_has_no_time_left_blames_no_broker(kubectl: Lead) -> None:
     done = signalled(kubectl, signal.SIGTERM)
     flux = "`minicluster flux mini --"
     message = f"the time was over: what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
-    assert done == Done(1, "", say(message, message))
+    assert done == Done(1, "", say(message))
 
 
 def test_flux_run_says_when_it_can_not_cancel_its_job(kubectl: Lead) -> None:

@@ -20,7 +20,10 @@ case $* in
 *" find") echo '{"id": "f1", "cancelled": false, "input": [0, true]}'; exit ;;
 "job attach --read-only f1") touch quick ;;
 *" broker") echo '{"is_new": false}'; exit ;;
-*" cancel") touch cancelled; echo '{"id": "f1", "cancelled": true}'; exit ;;
+*" cancel")
+  touch cancelled
+  [ ! -e refuses ] || { cat refuses >&2; exit 1; }
+  echo '{"id": "f1", "cancelled": true}'; exit ;;
 *" waits") echo '{"id": "f1", "waits": "waits for nodes"}'; exit ;;
 *) cat; exit ;;
 esac
@@ -73,6 +76,17 @@ def test_a_signal_cancels_the_instance(kubectl: Kubectl, number: int) -> None:
         out, err = process.communicate(timeout=60)
     told = "err\nminicluster: job f1 is cancelled\n"
     assert Done(process.returncode, out, err) == Done(128 + number, "a\n\x1emini", told)
+
+
+def test_an_instance_that_can_not_be_cancelled_is_named_once(kubectl: Kubectl) -> None:
+    (kubectl.folder / "refuses").write_text("no broker\n")
+    with kubectl.start("run", "--in", "mini", "--", "x") as process:
+        until((kubectl.folder / "asked-job").exists)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    flux = "`minicluster flux mini --"
+    told = f"no broker: what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
+    assert Done(process.returncode, out, err) == Done(143, "a\n\x1emini", f"err\nminicluster: {told}\n")
 
 
 def test_the_end_of_the_time_cancels_it_and_a_wait_is_explained(kubectl: Kubectl) -> None:
