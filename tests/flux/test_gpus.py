@@ -60,7 +60,7 @@ def test_jobs_at_the_same_time_have_gpus_of_their_own(make: Make, flux: Flux) ->
     show = 'echo "$ROCR_VISIBLE_DEVICES"; exec sleep inf'
     jobs = [cluster.lead.flux("submit", "-g2", "sh", "-c", show).strip() for _ in range(2)]
     for job in jobs:
-        cluster.lead.flux("job", "wait-event", "--path=guest.output", job, "data")
+        cluster.lead.flux("job", "wait-event", "--waitcreate", "--path=guest.output", job, "data")
     log = "\n".join(cluster.lead.flux("job", "eventlog", "--path=guest.output", job) for job in jobs)
     assert {ids for ids in ("0,1", "2,3") if f'"{ids}\\n"' in log} == {"0,1", "2,3"}, log
 

@@ -17,7 +17,7 @@ printed() {
   echo $code >"$name.code"
 }
 submit() { flux submit -n1 "$@" | sed 's/ƒ/f/'; }
-has_output() { until flux job wait-event -t 60 -p guest.output "$1" "$2" >/dev/null 2>&1; do sleep 0.1; done; }
+has_output() { flux job wait-event -W -t 60 -p guest.output "$1" "$2" >/dev/null; }
 ends() { flux job wait-event -t 60 "$1" clean >/dev/null; }
 both=$(submit sh -c 'echo out; echo err >&2; printf "\377\303\251\n"; exit 3')
 ends $both
