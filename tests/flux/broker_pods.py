@@ -47,6 +47,11 @@ class Flux:
         done = subprocess.run([self.path, "--version"], capture_output=True, text=True, check=True)
         return int(done.stdout.split()[1].split(".")[1])
 
+    @property
+    def has_fluxion(self) -> bool:
+        """Whether it has Fluxion (flux-sched)."""
+        return any(self.path.parents[1].glob("lib*/**/flux/modules/sched-fluxion-qmanager.so"))
+
     def since(self, minor: int, lack: str) -> None:
         """Skip the test with a flux-core before 0.MINOR, which lacks something."""
         if self.minor < minor:

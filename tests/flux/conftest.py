@@ -50,10 +50,11 @@ def flux(request: pytest.FixtureRequest, flux_path: Path) -> Flux:
     if not shutil.which("unshare") or subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no namespaces of one's own here (unshare --mount --pid)")
     tree = path.parents[1]
-    if request.param == "Fluxion" and not list(tree.glob("lib*/**/flux/modules/sched-fluxion-qmanager.so")):
-        pytest.skip(f"no Fluxion (flux-sched) in {tree}")
     # a view is a tree of links to the prefixes of flux-core, flux-sched and more
-    return Flux(path, tree if path.is_symlink() else None, request.param)
+    flux = Flux(path, tree if path.is_symlink() else None, request.param)
+    if request.param == "Fluxion" and not flux.has_fluxion:
+        pytest.skip(f"no Fluxion (flux-sched) in {tree}")
+    return flux
 
 
 @pytest.fixture

@@ -70,8 +70,8 @@ def test_fluxion_gets_the_policies_of_the_values(make: Make, flux: Flux) -> None
 
 
 def test_a_policy_of_fluxion_without_fluxion_is_an_error(make: Make, flux: Flux) -> None:
-    if flux.view:
-        pytest.skip("this Flux is a view with Fluxion")
+    if flux.has_fluxion:
+        pytest.skip("this Flux has Fluxion")
     cluster = make({**QUIET, "flux": {"scheduler": {"queuePolicy": "easy"}}}, {"command": "echo never"})
     assert cluster.run() == [1]
     missing = (
