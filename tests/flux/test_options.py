@@ -130,7 +130,7 @@ def test_a_pod_without_flux_names_the_value_to_set(make: Make, flux: Flux) -> No
     assert cluster.lead.log == f"minicluster: {message}\n"
 
 
-#: What flux-core before 0.55 lacks
+#: What flux-core before 0.77 lacks
 NEEDS_BASH = "its start-up scripts need bash"
 IMAGES = {
     "sh is bash": {"sh": "bash"},
@@ -156,7 +156,7 @@ WHICH = "import os, sys; print(os.path.realpath(sys.executable))"
 @pytest.mark.parametrize("image", IMAGES.values(), ids=IMAGES)
 def test_the_scripts_run_in_many_kinds_of_images(make: Make, flux: Flux, image: dict[str, Any]) -> None:
     if "bash" in image.get("hide", ""):
-        flux.since(55, NEEDS_BASH)
+        flux.since(77, NEEDS_BASH)
     found = shutil.which("python3", path=PATH)
     if found and python_of(flux) == Path(found).resolve():
         # Flux uses the image's Python, so the image must have it
@@ -176,7 +176,7 @@ def test_a_strict_snippet_fails_the_pod_in_an_image_without_bash(make: Make) -> 
 
 
 def test_a_script_runs_in_an_image_without_bash(make: Make, flux: Flux) -> None:
-    flux.since(55, NEEDS_BASH)
+    flux.since(77, NEEDS_BASH)
     cluster = make(QUIET, {"commands": {"script": "echo $((1 + 1))"}}, sh="dash", hide="bash")
     assert cluster.run() == [0]
     assert cluster.lead.log == "2\n"
@@ -272,6 +272,9 @@ def test_the_file_of_the_lead_s_broker_stays_small(make: Make) -> None:
 
 def test_a_lead_is_ready_at_the_quorum_and_a_worker_with_its_broker(make: Make) -> None:
     cluster = make({"size": 3, **QUIET})
+    programs = cluster.data["minicluster"]
+    # the probe looks once
+    programs["ready.sh"] = programs["ready.sh"].replace("TRIES=50", "TRIES=0")
     cluster.start([0, 1])
     until(lambda: cluster.pods[1].ready)
     assert not cluster.lead.ready
@@ -280,7 +283,7 @@ def test_a_lead_is_ready_at_the_quorum_and_a_worker_with_its_broker(make: Make) 
 
 
 def test_jobs_do_not_see_the_stand_in_for_bash_of_the_broker(make: Make, flux: Flux) -> None:
-    flux.since(55, NEEDS_BASH)
+    flux.since(77, NEEDS_BASH)
     cluster = make(QUIET, {"command": "command -v bash || echo none"}, sh="dash", hide="bash")
     assert cluster.run() == [0]
     assert cluster.lead.log == "none\n"
