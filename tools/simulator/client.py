@@ -52,7 +52,7 @@ class Client:
         waker = Waker()
         return waker, waker
 
-    def _connect(self, _stop: object) -> Channel:
+    def _connect(self, *_: object) -> Channel:
         """Connect to the lead, which is woken if it sleeps. Raises AwayError."""
         self.loop.sleep(self.lead.random.uniform(0.05, 1.0))
         broker = self.lead.flux.brokers.get(0)

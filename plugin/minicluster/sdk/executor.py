@@ -145,19 +145,19 @@ class Instance:
     def _ended(self, _: object) -> None:
         self.jobs -= 1
 
-    def _connect(self, stop: threading.Event) -> Channel:
+    def _connect(self, stop: threading.Event, note: Callable[[str], None]) -> Channel:
         """Start the program that takes jobs, where the first broker of the instance is. Raises EndError."""
         while not self.job.running() and not self.job.done():
             if stop.wait(0.1):
                 break
         if self.job.done():
             raise EndError(f"job {self.job.id} has ended, which had the instance of Flux for this job")
-        self._node = self._node or self._find(stop)
+        self._node = self._node or self._find(stop, note)
         return self._run("python", "-c", BOOT)
 
-    def _find(self, stop: threading.Event) -> tuple[Node, str]:
+    def _find(self, stop: threading.Event, note: Callable[[str], None]) -> tuple[Node, str]:
         """Return the node of its first broker, and the path of its socket there. Raises BrokenError."""
-        lead = wait_for_lead(self._kube, self._name, stop=stop)
+        lead = wait_for_lead(self._kube, self._name, stop=stop, note=note)
         words = lead.flux_words("uri", "--wait", self.job.id)
         with closing(self._kube.run(lead.pod.name, lead.pod.runner, words)) as channel:
             said = (read(channel, ADDRESS_SECONDS) or b"").decode(errors="replace").strip()

@@ -21,11 +21,17 @@ class JobFuture(Future[FinishedJob]):
     """
 
     def __init__(
-        self, cancel_job: Callable[[], None], output: Callable[[str], Iterator[Piece]] = lambda _: iter(())
+        self,
+        cancel_job: Callable[[], None],
+        output: Callable[[str], Iterator[Piece]] = lambda _: iter(()),
+        problem: Callable[[], str] = str,
     ) -> None:
-        """Start without an id; ``output`` yields what the job of an id prints."""
+        """Start without an id; ``output`` yields what the job of an id prints.
+
+        ``problem`` tells why Flux can't be asked now, "" when it can.
+        """
         super().__init__()
-        self._cancel_job, self._output = cancel_job, output
+        self._cancel_job, self._output, self._problem = cancel_job, output, problem
         self._started = False
         self._id = self._waits = ""
         self._make_locks()
@@ -42,8 +48,8 @@ class JobFuture(Future[FinishedJob]):
 
     @property
     def waits(self) -> str:
-        """Why the job waits, once it has waited for some seconds; "" before, and when it no longer waits."""
-        return "" if self._started or self.done() else self._waits
+        """Why the job waits, or Flux can't be asked, after some seconds; "" before, and when it no longer waits."""
+        return "" if self._started or self.done() else self._problem() or self._waits
 
     def wait_for_id(self, timeout: float | None = None) -> str:
         """Return the id as soon as Flux has the job.
@@ -137,8 +143,9 @@ class JobFuture(Future[FinishedJob]):
         """Return what a wait raises that took too long: the job's own error if that is what came."""
         if self.done() and not self.cancelled() and (error := super().exception(0)):
             return error
-        why = f": it waits: {self.waits}" if self.waits else ": it runs" if self.running() else ""
-        return WaitTimeoutError(f"{self._named} has not ended within {timeout:g} s{why}")
+        known = f"it waits: {self._waits}" if self.waits else "it runs" if self.running() else ""
+        why = ": ".join(filter(None, (f"{self._named} has not ended within {timeout:g} s", self._problem() or known)))
+        return WaitTimeoutError(why)
 
     @property
     def _named(self) -> str:

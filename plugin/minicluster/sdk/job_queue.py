@@ -26,7 +26,7 @@ from minicluster.sdk.jobs import JobOptions, JobTable, job_of, words_of
 from minicluster.sdk.lead import wait_for_lead
 from minicluster.sdk.outcome import FinishedJob, OutputRequest, Piece, value_of
 from minicluster.sdk.requests import Attachment, JobsQuestion, Submission
-from minicluster.sdk.session import Session
+from minicluster.sdk.session import Connect, Session
 
 #: The most that a function with its arguments has when it is pickled, and the same of what it returns
 CALL_BYTES = 4 << 20
@@ -134,7 +134,7 @@ class FunctionFuture(JobFuture):
 class JobQueue:
     """Talks to the lead of a MiniCluster about its jobs."""
 
-    def __init__(self, kube: KubePort, name: str, connect: Callable[[threading.Event], Channel] | None = None) -> None:
+    def __init__(self, kube: KubePort, name: str, connect: Connect | None = None) -> None:
         """Talk over what ``connect`` starts, by default on the lead."""
         self._kube, self._name = kube, name
         self._session = Session(connect or partial(_connect, kube, name))
@@ -152,7 +152,12 @@ class JobQueue:
         return self._followed(lambda future: Submission(job, future))
 
     def job(self, name: str) -> JobFuture:
-        """Return the future of a job by its id: that which there is, if the job is followed already."""
+        """Return the future of a job by its id: that which there is, if the job is followed already.
+
+        Raises ArgumentError, ClosedError.
+        """
+        if not (isinstance(name, str) and name):
+            raise ArgumentError(f"{name!r} is no job's id: give one that jobs(ended=True) has")
         name = _one_form(name)
         known = (one for one in self._session.open_requests() if isinstance(one, Submission))
         futures = (one.future for one in known if _one_form(one.name) == name)
@@ -164,7 +169,7 @@ class JobQueue:
         def cancel() -> None:
             self._session.say(submission, submission.cancellation())
 
-        submission = request(kind(cancel, self._output))
+        submission = request(kind(cancel, self._output, lambda: self._session.problem))
         self._session.send(submission)
         return submission.future
 
@@ -203,5 +208,5 @@ def _one_form(name: str) -> str:
     return name.replace("f", "\u0192", 1) if name.startswith("f") else name
 
 
-def _connect(kube: KubePort, name: str, stop: threading.Event) -> Channel:
-    return ask.start(kube, wait_for_lead(kube, name, stop=stop))
+def _connect(kube: KubePort, name: str, stop: threading.Event, note: Callable[[str], None]) -> Channel:
+    return ask.start(kube, wait_for_lead(kube, name, stop=stop, note=note))

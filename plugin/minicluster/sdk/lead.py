@@ -3,7 +3,7 @@
 import logging
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import cast
 
@@ -76,10 +76,17 @@ QUIET_SECONDS = 10.0
 LOG = logging.getLogger("minicluster.sdk")
 
 
-def wait_for_lead(kube: KubePort, name: str, seconds: float | None = None, stop: threading.Event | None = None) -> Lead:
+def wait_for_lead(
+    kube: KubePort,
+    name: str,
+    seconds: float | None = None,
+    stop: threading.Event | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> Lead:
     """Return the lead as soon as it is ready. A MiniCluster that sleeps is woken.
 
-    Each state that it is in meanwhile is logged once, as a warning, in the words of `minicluster wait`.
+    ``note`` gets each state that it is in meanwhile, in the words of `minicluster wait`; the first time the state is
+    logged, too, as a warning.
     Raises EndError; DeadlineError when the seconds are over, or ``stop`` is set; AccessError, KubernetesError.
     """
     cluster = Cluster(kube.within(seconds, stop), name)
@@ -90,6 +97,7 @@ def wait_for_lead(kube: KubePort, name: str, seconds: float | None = None, stop:
     told = set[str]()
 
     def log(text: str) -> None:
+        note(text)
         if text not in told:
             told.add(text)
             LOG.warning("waiting for %s", text)

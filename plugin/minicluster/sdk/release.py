@@ -2,26 +2,20 @@
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from minicluster.console.streams import Say
 from minicluster.kube.port import KubePort
-from minicluster.sdk.exceptions import ArgumentError, ReleaseError
-
-if TYPE_CHECKING:
-    from minicluster.release.created import CreateReleaseOptions
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from minicluster.sdk.exceptions import WaitTimeoutError, translated
+from minicluster.sdk.exceptions import ArgumentError, ReleaseError, WaitTimeoutError, translated
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.outcome import JobFailed, Result
 
 if TYPE_CHECKING:
     from minicluster.exec.upload import Upload
     from minicluster.kube.kubectl import Kubernetes
+    from minicluster.release.created import CreateReleaseOptions
     from minicluster.release.oneshot import Oneshot
 
 
@@ -37,8 +31,10 @@ class NodeOptions(TypedDict, total=False):
     sets: Sequence[str]  #: ``KEY=VALUE``, as Helm's ``--set`` takes it; they override all else
 
 
-def refuse_unknown(what: str, options: Mapping[str, object], known: type) -> None:
-    """Raise ArgumentError for an option that a TypedDict does not have."""
+def refuse_wrong(what: str, values: object, options: Mapping[str, object], known: type) -> None:
+    """Raise ArgumentError for values that are no mapping, and for an option that a TypedDict does not have."""
+    if not isinstance(values, Mapping):
+        raise ArgumentError(f"values={values!r}: give a dict; files=[…] takes values files")
     names = known.__annotations__
     if unknown := [name for name in options if name not in names]:
         raise ArgumentError(f"{unknown[0]} is not an option of {what}: give one of {', '.join(names)}")
@@ -67,7 +63,7 @@ def asked_to_create(
     """Return what is asked of a MiniCluster that stays. Raises ArgumentError for an unknown option, SpecError."""
     from minicluster.release.created import CreateReleaseOptions, read_keep  # noqa: PLC0415 - who only submits jobs has no release
 
-    refuse_unknown("create", options, CreateOptions)
+    refuse_wrong("create", values, options, CreateOptions)
     keep = read_keep(options["keep"]) if "keep" in options else None
     own: dict[str, Any] = {"most": options.get("max_nodes"), "autoscales": options.get("autoscale", False)}
     own |= {"keep": keep, "idle": options.get("idle")}
@@ -138,7 +134,7 @@ def asked_to_run(
     from minicluster.exec.upload import along  # noqa: PLC0415 - few programs need it
     from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
 
-    refuse_unknown("a run", options, RunOptions)
+    refuse_wrong("a run", values or {}, options, RunOptions)
     its = {**options}
     given = {"upload": its.pop("upload", None), "fetched": its.pop("fetch", ()), "packages": its.pop("packages", "")}
     upload = along(given)

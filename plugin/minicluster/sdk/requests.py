@@ -59,7 +59,7 @@ class Submission:
         self.key = uuid.uuid4().hex
         self.future = future
         self._job, self.name = job, ""
-        self._what = job["attributes"]["system.job.name"] if "files" in job else job["command"]
+        self._what = job["attributes"]["system.job.name"] if "files" in job else " ".join(job["command"])
         self._sent: Age | None = None
         self._is_dropped = False
 

@@ -33,12 +33,14 @@ KNOWN_SECONDS = 30.0
 #: more of them in doubt
 DOUBTFUL_REQUESTS = 100
 _SESSIONS: WeakSet["Session"] = WeakSet()
+#: Starts the program on the lead; it gets what stops it, and what takes the reason why there is no lead yet
+Connect = Callable[[threading.Event, Callable[[str], None]], Channel]
 
 
 class Session:
     """A thread that talks to the lead while there are open requests."""
 
-    def __init__(self, connect: Callable[[threading.Event], Channel]) -> None:
+    def __init__(self, connect: Connect) -> None:
         """Make it; ``connect`` starts `flux python -c BOOT` on the lead, or raises MiniClusterError."""
         self._connect = connect
         self._begin_anew()
@@ -159,7 +161,7 @@ class Session:
         outage = Outage()
         while self._wait_for_work(outage):
             try:
-                with contextlib.closing(self._connect(self._stop)) as channel:
+                with contextlib.closing(self._connect(self._stop, self._note)) as channel:
                     conversation = self._begin(channel)
                     outage.end()
                     self.problem, self._has_told = "", False
@@ -185,9 +187,12 @@ class Session:
             return self._was_connected or not error.is_forbidden
         return isinstance(error, BrokenError)
 
+    def _note(self, problem: str) -> None:
+        self.problem = problem
+
     def _tell(self, outage: Outage, error: MiniClusterError) -> None:
         """Note an outage, and log it once when it has lasted a while."""
-        self.problem = str(error)
+        self._note(str(error))
         if outage.seconds >= QUIET_SECONDS and not self._has_told:
             self._has_told = True
             LOG.warning("%s: jobs go on, and the lead is asked again for %g s", error, OUTAGE_SECONDS)

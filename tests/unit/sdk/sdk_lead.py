@@ -94,7 +94,7 @@ class Leads:
         self._all: list[StandIn] = []
         self._waiting: queue.Queue[StandIn | Exception] = queue.Queue()
 
-    def connect(self, _stop: threading.Event) -> StandIn:
+    def connect(self, _stop: threading.Event, _note: object) -> StandIn:
         """Connect as `MiniCluster` does."""
         self.asked += 1
         lead = self._waiting.get(timeout=10)

@@ -186,6 +186,15 @@ def test_create_refuses_an_option_that_it_does_not_have(options: Any, message: s
         release.install(lab(), release.asked_to_create("mini", {}, "", options), None, print)
 
 
+def test_values_that_are_no_mapping_are_refused() -> None:
+    message = r"^values='values.yaml': give a dict; files=\[…\] takes values files$"
+    values: Any = "values.yaml"
+    with pytest.raises(ArgumentError, match=message):
+        release.asked_to_create("mini", values, "", {})
+    with pytest.raises(ArgumentError, match=message):
+        release.asked_to_run(["true"], values, None, {})
+
+
 def test_the_programs_in_the_sdk_documentation_pass_the_type_check(tmp_path):
     page = (ROOT / "docs/how-to/use-from-python.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

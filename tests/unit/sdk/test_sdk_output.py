@@ -62,7 +62,7 @@ class Reader:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setattr(session, "RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(job_queue, "_connect", lambda kube, _name, stop: kube.leads.connect(stop))
+    monkeypatch.setattr(job_queue, "_connect", lambda kube, _name, *how: kube.leads.connect(*how))
     client = Client()
     yield client
     client.queue.close(0)

@@ -178,7 +178,7 @@ def test_a_job_that_flux_refuses_raises_job_refused(client):
     lead.say(key=key, error="no such queue")
     error = future.exception(10)
     assert isinstance(error, JobRefused)
-    assert str(error) == "Flux doesn't take the job ['true']: no such queue"
+    assert str(error) == "Flux doesn't take the job true: no such queue"
     with pytest.raises(JobRefused):
         future.wait_for_id(10)
 
@@ -281,7 +281,7 @@ def test_a_job_that_was_cancelled_while_its_id_was_lost_is_not_resubmitted(clien
 @pytest.mark.parametrize(
     ("replies", "expected"),
     [
-        ([], "the job ['sleep', '9'] is lost: its lead was lost with the queue, so it may have run"),
+        ([], "the job sleep 9 is lost: its lead was lost with the queue, so it may have run"),
         ([{"id": "f1"}], "job f1 is lost: its lead was lost with the queue, so it may have run"),
         ([{"id": "f1"}, {"started": True}], "job f1 is lost: its lead was lost with the queue, while it ran"),
     ],

@@ -1,5 +1,6 @@
 """The SDK waits with the reasons that the commands have, and for no answer longer than it may."""
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +8,20 @@ from typing import Any
 import pytest
 from fake_kube import FakeChannel, FakeKube
 from minicluster.lead import ask
-from minicluster.sdk import ArgumentError, EndedError, FinishedJob, JobFuture, MiniCluster, Result, WaitTimeoutError
+from minicluster.sdk import (
+    ArgumentError,
+    EndedError,
+    FinishedJob,
+    JobFuture,
+    MiniCluster,
+    Result,
+    WaitTimeoutError,
+    lead,
+)
 from minicluster.waiting import wait
 from status_samples import RUNNING, STARTS, ended, job, pod, suspended, waiting, workload
+
+from tools.clients import until
 
 MOUNT = 'MountVolume.SetUp failed for volume "munge" : secret "munge-key" not found'
 WHY = (
@@ -52,6 +64,24 @@ def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.
         MiniCluster.run("true", image="a", name="mini", progress=told.append)
     assert told == ["installed mini in namespace lab", f"mini: Starting: {WHY}", "removing mini"]
     assert [words[0] for words in kube.helms] == ["install", "list", "uninstall"]
+
+
+def test_a_future_says_why_flux_can_not_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lead, "QUIET_SECONDS", 1e-9)
+    cluster = mini(namespace(job(), waiting("ContainerCreating")))
+    future = cluster.submit("true")
+    until(lambda: future.waits, 10)
+    assert repr(future) == f"<JobFuture this job pending: mini: Starting: {WHY}>"
+    why = f"this job has not ended within 0.1 s: mini: Starting: {WHY}"
+    with pytest.raises(WaitTimeoutError, match=f"^{re.escape(why)}$"):
+        future.result(0.1)
+    cluster.close(0)
+
+
+@pytest.mark.parametrize("name", ["", 7])
+def test_what_is_no_id_has_no_future(name: Any) -> None:
+    with pytest.raises(ArgumentError, match=rf"^{name!r} is no job's id: give one that jobs\(ended=True\) has$"):
+        mini(namespace(job(), RUNNING)).job(name)
 
 
 def test_a_run_inside_is_a_job_with_an_instance(monkeypatch: pytest.MonkeyPatch) -> None:
