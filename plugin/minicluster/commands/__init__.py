@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from minicluster.console.signals import interruptible
-from minicluster.errors import Interrupted
+from minicluster.errors import Interrupted, MiniClusterError
 
 #: The sections of `--help`, and the commands in each: there is no other list of them
 SECTIONS = {
@@ -86,19 +86,22 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Raises Interrupted for Ctrl-C, and for the other signals that end a program."""
-        came: list[int] = []
+        came, why = list[int](), "interrupted"
         try:
             with interruptible() as came:
                 result = super().invoke(ctx)
-        except KeyboardInterrupt:
-            why = "interrupted"
+        except KeyboardInterrupt as interrupt:
+            why = ": ".join((why, *getattr(interrupt, "__notes__", ())))
         except Interrupted as error:
             why = str(error)
+        except Exception as error:
+            # a terminal that is closed fails all that is still shown there
+            if isinstance(error, MiniClusterError) or came in ([], [SIGINT]):
+                raise
         else:
             # some end well at Ctrl-C
             if came in ([], [SIGINT]):
                 return result
-            why = "interrupted"
         raise Interrupted(why, 128 + (came or [SIGINT])[-1])
 
 

@@ -71,8 +71,8 @@ def create(kubernetes: KubePort, asked: CreateReleaseOptions, seconds: float | N
     _check_role(kubernetes, asked)
     try:
         line = created.install(kubernetes, asked)
-    except KeyboardInterrupt:
-        say(f"{asked.name} may be there in part: `minicluster delete {asked.name}` removes it")
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"{asked.name} may be there in part: `minicluster delete {asked.name}` removes it")
         raise
     show(line)
     if text := remark(asked):
@@ -85,8 +85,8 @@ def create(kubernetes: KubePort, asked: CreateReleaseOptions, seconds: float | N
         end, lead = look_for(cluster.within(seconds), is_ready, say, StartWatch(cluster.name))
     except (EndError, DeadlineError) as error:
         raise type(error)(f"{error}; {stays}") from None
-    except KeyboardInterrupt:
-        say(stays)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(stays)
         raise
     if end:
         raise EndError(ended(cluster.name, end, lead))
@@ -137,15 +137,20 @@ def find_class(kube: KubePort, name: str, way: str) -> tuple[str, str] | None:
         if not error.is_forbidden:
             raise
         if not name and _lacks_default(kube):
-            raise StateError(f"there is no default storage class for the volumes: give {way}") from None
+            raise StateError(
+                f"there is no default storage class for the volumes: give {way}, whose CLASS an administrator knows, "
+                "or leave it out"
+            ) from None
         return None
+    if not items:
+        raise StateError("there is no storage class for the volumes: ask an administrator for one, or leave --keep out")
     classes = {
         (each["metadata"]["name"], str(each["provisioner"]))
         for each in items
         if (each["metadata"]["name"] == name if name else _is_default(each))
     }
-    names = ", ".join(sorted(each["metadata"]["name"] for each in items)) or "none"
     if not classes:
+        names = ", ".join(sorted(each["metadata"]["name"] for each in items))
         what = f"no storage class {name}" if name else "no default storage class"
         raise StateError(f"there is {what} for the volumes: give {way}; there are {names}")
     return min(classes)

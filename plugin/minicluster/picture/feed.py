@@ -27,6 +27,8 @@ from minicluster.status.reported import PICTURE_JOBS, find_jobs
 
 #: Seconds between two looks at Kubernetes, at least and at most
 FEED_PAUSE_SECONDS, FEED_IDLE_SECONDS = 1.0, 60.0
+#: Why nothing was heard of the lead at first
+UNASKED = "it is asked when it is ready"
 #: What is said of an error that nobody expects
 OWN_ERROR = "the picture has a bug, please report it: {!r}"
 #: Seconds that a request has to end when the feed is closed
@@ -98,7 +100,7 @@ class Feed:
         self._near, self._far = socket.socketpair()
         self._near.setblocking(False)
         self._found: LiveCluster | None = None
-        self._status, self._silence = "", "it was not asked yet"
+        self._status, self._silence = "", UNASKED
         self._has_recalled, self._lacking = False, ""
         self._threads = [threading.Thread(target=one, daemon=True) for one in (self._watch, self._listen)]
         for thread in self._threads:
@@ -171,6 +173,8 @@ class Feed:
             if self._found is None:
                 return
             description = described(self._found, self._status, self._silence, self.timeline.ahead_seconds)
+            if description["state"] == "Unknown" and self._silence == UNASKED:
+                return  # it is asked at this moment
             with self.lock:
                 self.timeline.take_status(description, self._lacking)
 
@@ -187,11 +191,10 @@ class Feed:
             except (MiniClusterError, ValueError) as error:
                 self._silence = str(error)
             except Exception as error:
-                self._fail(OWN_ERROR.format(error))
-            if self._status:
+                self._silence = OWN_ERROR.format(error)
+            if has_lead:
                 self._status = ""
                 self._describe()
-            if has_lead:
                 self._stop.wait(RETRY_SECONDS)
             else:
                 # Kubernetes tells when it comes

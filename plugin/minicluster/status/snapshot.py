@@ -220,9 +220,10 @@ def _alike(ranks: list[int], why: Mapping[int, str]) -> list[int]:
 
 
 def _is_late(pod: Pod, snapshot: StatusSnapshot) -> bool:
-    """Return whether a pod runs, and its broker had enough time to join."""
-    # its image may have taken minutes
-    return pod.state == "Running" and (snapshot.now - (pod.started or pod.created)).total_seconds() > LATE_SECONDS
+    """Return whether a pod runs, and its broker had enough time to join this lead."""
+    # an image may have taken minutes
+    begun = max(each.started or each.created for each in (pod, snapshot.pods.get(0, pod)))
+    return pod.state == "Running" and (snapshot.now - begun).total_seconds() > LATE_SECONDS
 
 
 def of_no_nodes(

@@ -138,12 +138,15 @@ def test_the_quorum_lacks_workers_whose_check_failed() -> None:
 def test_a_worker_is_late_only_a_minute_after_its_container_has_started() -> None:
     """Its image may have taken minutes."""
 
-    def why(started: str) -> str:
+    def why(started: str, lead: str = "2030-01-01T11:00:00Z") -> str:
         status = {"name": "mini", "state": {"running": {"startedAt": started}}}
         worker = pod(1, {**STARTS, "containerStatuses": [status]}, created="2030-01-01T11:00:00Z")
-        return str(show(job(size=2), [pod(0, STARTS), worker], (SETTINGS, flux(online="0", size=2)))["why"])
+        pods = [pod(0, STARTS, created=lead), worker]
+        return str(show(job(size=2), pods, (SETTINGS, flux(online="0", size=2)))["why"])
 
     assert "NetworkPolicy" not in why("2030-01-01T11:59:30Z")
+    # the lead is a new one
+    assert "NetworkPolicy" not in why("2030-01-01T11:30:00Z", lead="2030-01-01T11:59:30Z")
     assert why("2030-01-01T11:30:00Z").endswith("or a NetworkPolicy closes the brokers' port, by default 8050")
 
 

@@ -53,6 +53,16 @@ def test_a_picture_is_complete_when_it_has_the_nodes_that_are_up(picture_lead: P
     feed.close()
 
 
+def test_a_lead_that_was_not_asked_yet_is_not_called_silent(picture_lead: PictureLead) -> None:
+    feed = Feed(picture_lead.kube, "mini")
+    talk = picture_lead.talk()
+    until(lambda: feed.timeline.size is not None, what="the first look at Kubernetes")
+    assert feed.timeline.status == {}
+    talk.end()
+    until(lambda: feed.timeline.status.get("state") == "Unknown", what="the end of the conversation")
+    feed.close()
+
+
 def test_an_api_server_that_is_away_is_told_and_the_lead_is_still_heard(picture: Shown) -> None:
     has = picture.lead.kube.has
     there = dict(has)

@@ -3,12 +3,15 @@
 import json
 import shlex
 import shutil
+import signal
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from fake_kube import FakeKube, away, forbidden
-from minicluster.errors import StateError, ToolError
+from minicluster.commands import group
+from minicluster.console import signals
+from minicluster.errors import Interrupted, StateError, ToolError
 from minicluster.kube.tool import CommandError
 from minicluster.lifecycle.creation import CLASSES, create, find_class, remark, with_storage
 from minicluster.lifecycle.deletion import Contents, contents
@@ -136,7 +139,9 @@ def test_a_class_is_found_by_its_name_or_as_the_default() -> None:
         StateError, match=r"^there is no storage class no for the volumes: give --keep 1Gi@CLASS; there are far, near$"
     ):
         find_class(kube, "no", WAY)
-    with pytest.raises(StateError, match=r"^there is no default storage class for the volumes: .* there are none$"):
+    with pytest.raises(StateError, match=r"^there is no default storage class for the volumes: .* there are far$"):
+        find_class(FakeKube(has={CLASSES: [FAR]}), "", WAY)
+    with pytest.raises(StateError, match=r"^there is no storage class for .*: ask .* or leave --keep out$"):
         find_class(FakeKube(has={CLASSES: []}), "", WAY)
 
 
@@ -144,7 +149,8 @@ def test_a_user_who_may_not_read_classes_is_told_at_once_that_there_is_no_defaul
     has = {CLASSES: forbidden("storageclasses")}
     with pytest.raises(StateError) as caught:
         find_class(FakeKube(has=has), "", WAY)
-    assert str(caught.value) == "there is no default storage class for the volumes: give --keep 1Gi@CLASS"
+    way = "give --keep 1Gi@CLASS, whose CLASS an administrator knows, or leave it out"
+    assert str(caught.value) == f"there is no default storage class for the volumes: {way}"
     assert find_class(FakeKube(has=has), "far", WAY) is None
     given = {"spec": {"storageClassName": "near"}}
     for answer in (given, forbidden("persistentvolumeclaims")):
@@ -160,9 +166,27 @@ def test_an_install_that_is_interrupted_names_the_way_to_remove_it(monkeypatch: 
 
     told: list[str] = []
     monkeypatch.setattr(created, "install", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:
         create(FakeKube(), CreateReleaseOptions("mini"), None, told.append, told.append)
-    assert told == ["mini may be there in part: `minicluster delete mini` removes it"]
+    # the command's line ends with it, and Python shows it below a traceback
+    way = "mini may be there in part: `minicluster delete mini` removes it"
+    assert (caught.value.__notes__, told) == ([way], [])
+    with pytest.raises(Interrupted, match=f"^interrupted: {way}$"):
+        group.main(["create", "mini"], standalone_mode=False)
+
+
+def test_what_fails_since_its_terminal_was_closed_ends_as_the_signal_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object) -> str:
+        try:
+            signal.raise_signal(signal.SIGHUP)
+        finally:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(signals, "_end_late", lambda _: None)
+    monkeypatch.setattr(created, "install", closed)
+    with pytest.raises(Interrupted) as caught:
+        group.main(["create", "mini"], standalone_mode=False)
+    assert (str(caught.value), caught.value.code) == ("interrupted", 129)
 
 
 @NEEDS_HELM
