@@ -57,10 +57,11 @@ class JobFuture(Future[FinishedJob]):
         Jobs that are submitted right after each other can come into the queue in another order: wait for the id of the
         first where the order matters.
 
-        Raises TimeoutError, and what the future raises when it is over without an id.
+        Raises WaitTimeoutError, and what the future raises when it is over without an id.
         """
         if not self._wait_for_other("", timeout):
-            raise TimeoutError(f"Flux has not taken the job within {timeout} s: wait longer, or cancel it")
+            why = self._problem() or "wait longer, or cancel it"
+            raise WaitTimeoutError(f"Flux has not taken the job within {timeout} s: {why}")
         if not self._id:
             self.result(0)
         return self._id

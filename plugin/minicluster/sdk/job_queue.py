@@ -26,7 +26,7 @@ from minicluster.sdk.jobs import JobOptions, JobTable, job_of, words_of
 from minicluster.sdk.lead import wait_for_lead
 from minicluster.sdk.outcome import FinishedJob, OutputRequest, Piece, value_of
 from minicluster.sdk.requests import Attachment, JobsQuestion, Submission
-from minicluster.sdk.session import Connect, Session
+from minicluster.sdk.session import Session
 
 #: The most that a function with its arguments has when it is pickled, and the same of what it returns
 CALL_BYTES = 4 << 20
@@ -134,7 +134,7 @@ class FunctionFuture(JobFuture):
 class JobQueue:
     """Talks to the lead of a MiniCluster about its jobs."""
 
-    def __init__(self, kube: KubePort, name: str, connect: Connect | None = None) -> None:
+    def __init__(self, kube: KubePort, name: str, connect: Callable[..., Channel] | None = None) -> None:
         """Talk over what ``connect`` starts, by default on the lead."""
         self._kube, self._name = kube, name
         self._session = Session(connect or partial(_connect, kube, name))

@@ -33,15 +33,13 @@ KNOWN_SECONDS = 30.0
 #: more of them in doubt
 DOUBTFUL_REQUESTS = 100
 _SESSIONS: WeakSet["Session"] = WeakSet()
-#: Starts the program on the lead; it gets what stops it, and what takes the reason why there is no lead yet
-Connect = Callable[[threading.Event, Callable[[str], None]], Channel]
 
 
 class Session:
     """A thread that talks to the lead while there are open requests."""
 
-    def __init__(self, connect: Connect) -> None:
-        """Make it; ``connect`` starts `flux python -c BOOT` on the lead, or raises MiniClusterError."""
+    def __init__(self, connect: Callable[[threading.Event, Callable[[str], None]], Channel]) -> None:
+        """Make it; ``connect`` starts BOOT on the lead: it gets what stops it, and what takes why there is none yet."""
         self._connect = connect
         self._begin_anew()
         signals.keep_after_fork(self)
@@ -64,9 +62,8 @@ class Session:
     def after_fork(self) -> None:
         """Talk to the lead by a thread and a connection of one's own, in a child; what is open is its parent's."""
         was_closed, requests = self._stop.is_set(), list(self._open.values())
-        for one in (self._reader, self._waker):
-            if one:
-                one.close()
+        for one in filter(None, (self._reader, self._waker)):
+            one.close()
         self._begin_anew()
         if was_closed:
             self._stop.set()
@@ -151,9 +148,8 @@ class Session:
     def _run(self) -> None:
         """Talk until the session is closed; then close the sockets."""
         with contextlib.ExitStack() as sockets:
-            for one in (self._reader, self._waker):
-                if one:
-                    sockets.enter_context(one)
+            for one in filter(None, (self._reader, self._waker)):
+                sockets.enter_context(one)
             self._talk()
 
     def _talk(self) -> None:
@@ -239,11 +235,9 @@ class Session:
             yield message
 
     def _receive(self, reply: dict[str, Any]) -> None:
-        request = self._open.get(reply.get("key", ""))
-        if request is None:
-            return
-        more = request.receive(reply)
-        self.say(request, more or [], is_last=more is None)
+        if request := self._open.get(reply.get("key", "")):
+            more = request.receive(reply)
+            self.say(request, more or [], is_last=more is None)
 
 
 def _settle_all() -> None:

@@ -75,6 +75,8 @@ def test_a_future_says_why_flux_can_not_be_asked(monkeypatch: pytest.MonkeyPatch
     why = f"this job has not ended within 0.1 s: mini: Starting: {WHY}"
     with pytest.raises(WaitTimeoutError, match=f"^{re.escape(why)}$"):
         future.result(0.1)
+    with pytest.raises(WaitTimeoutError, match=re.escape("Flux has not taken the job within 0.1 s: mini: Starting")):
+        future.wait_for_id(0.1)
     cluster.close(0)
 
 
