@@ -13,7 +13,7 @@ from tools.releases import MOUNT
 
 TWO = {"size": 2, "report": {"log": True}, "interactive": True}
 #: In an instance: jobs that end well, fail and are left; an instance in it
-WORK = """#!/bin/sh
+JOBS = """#!/bin/sh
 flux run -n1 --job-name=good true
 flux run -n1 --job-name=bad sh -c 'exit 3'
 flux batch -n1 --flags=waitable --job-name=deep --output=none <<'END' >/dev/null
@@ -22,8 +22,12 @@ flux run -n1 --job-name=deepest true
 END
 flux job wait --all
 flux submit -n1 --job-name=left sleep 600 >/dev/null
+"""
+WORK = f"""{JOBS}
 until [ -e $MINICLUSTER_HOME/go ]; do sleep 0.1; done
 """
+#: The files of its history
+HISTORY = f"{MOUNT}/config/run/history"
 
 
 def told(cluster: Cluster) -> list[dict[str, Any]]:
@@ -93,7 +97,7 @@ def test_jobs_inside_of_jobs_are_told_while_it_runs_and_after_its_end(make: Make
     result = [(0, "outer", "COMPLETED"), *ended[1:], (1, "left", "CANCELED"), deepest]
     assert shape(told(cluster), outer) == result
     # Flux forgets them, the history does not
-    until(lambda: f'"{outer}"' in cluster.lead.run("cat", f"{MOUNT}/config/run/history/jobs.jsonl").stdout)
+    until(lambda: f'"{outer}"' in cluster.lead.run("cat", f"{HISTORY}/jobs.jsonl").stdout)
     cluster.lead.flux("job", "purge", "--force", "--num-limit=0")
     rows = told(cluster)
     assert shape(rows, outer) == result
@@ -111,14 +115,33 @@ def test_jobs_inside_of_jobs_are_told_while_it_runs_and_after_its_end(make: Make
     assert (count, shape(rows, outer)) == (7, result)
 
 
-def test_the_row_of_an_instance_that_was_killed_says_that_its_jobs_are_unknown(make: Make) -> None:
+def test_of_an_instance_that_was_killed_it_is_known_what_was_known_just_before(make: Make) -> None:
     cluster = make(TWO, {"cores": 2}).start().wait_for_ready()
-    work = "#!/bin/sh\nflux run true\necho $$ $(flux getattr broker.pid) >$MINICLUSTER_HOME/pid\nexec sleep 600\n"
-    words = ("-N1", "-n1", "--requires=rank:1", "--job-name=outer", "--output=none")
+    work = f"{JOBS}flux submit -n2 --job-name=waits true\n"
+    work += "echo $$ $(flux getattr broker.pid) >$MINICLUSTER_HOME/pid\nexec sleep 600\n"
+    words = ("-N1", "-n2", "--requires=rank:1", "--job-name=outer", "--output=none")
     assert cluster.lead.run(f"{MOUNT}/bin/flux", "batch", *words, stdin=work).returncode == 0
     pid = cluster.pods[1].state / "pid"
+    # the lead asks by itself
+    until(lambda: '"waits"' in cluster.lead.run("sh", "-c", f"cat {HISTORY}/inside/*").stdout)
     until(lambda: pid.exists() and pid.read_text().strip())
     cluster.pods[1].run("kill", "-9", *pid.read_text().split())
-    until(lambda: [row["result"] for row in told(cluster)] == ["FAILED"])
-    [row] = told(cluster)
-    assert INSIDE_COLUMN.cell(row) == "unknown"
+    inside = [(1, "bad", "FAILED"), (1, "deep", "COMPLETED"), (1, "good", "COMPLETED")]
+    inside += [(1, "left", "LOST"), (1, "waits", "LOST"), (2, "deepest", "COMPLETED")]
+    result = [(0, "outer", "FAILED"), *inside]
+    until(lambda: any(row["result"] for row in told(cluster) if row["name"] == "outer"))
+    rows = told(cluster)
+    outer = next(row for row in rows if row["name"] == "outer")
+    assert (shape(rows, outer["id"]), INSIDE_COLUMN.cell(outer)) == (result, "unknown")
+    # it lives on in the history alone
+    until(lambda: not cluster.lead.run("ls", f"{HISTORY}/inside").stdout)
+    cluster.lead.flux("job", "purge", "--force", "--num-limit=0")
+    rows = told(cluster)
+    assert shape(rows, outer["id"]) == result
+    assert {row["t_inactive"] for row in rows if row["result"] == "LOST"} == {outer["t_inactive"]}
+    page, sdk, sacct = seen(cluster, outer["id"])
+    assert page == sdk == inside
+    assert sacct == [(depth, name, end.replace("LOST", "NODE_FAIL")) for depth, name, end in inside]
+    cluster.lead.shut_down()
+    cluster.wait()
+    assert shape(reported(cluster.lead.log.splitlines())[0], outer["id"]) == result

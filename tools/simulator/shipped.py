@@ -114,6 +114,10 @@ class Folder:
         """Tell that nothing is there."""
         return False
 
+    def glob(self, _pattern: str) -> tuple[()]:
+        """Return no files."""
+        return ()
+
     def touch(self) -> None:
         """Do nothing."""
 

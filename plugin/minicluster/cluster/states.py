@@ -32,6 +32,7 @@ JOB_TONES: Mapping[str, Tone] = {
     "FAILED": "wrong",
     "CANCELED": "wrong",
     "TIMEOUT": "wrong",
+    "LOST": "wrong",
 }
 #: Flux's states of a job that has no result, by the word for them
 _JOB_STATES = {

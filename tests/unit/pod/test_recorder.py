@@ -154,26 +154,37 @@ def test_what_can_not_be_written_is_tried_again_and_not_forgotten(
     assert ([number for number, _ in History(tmp_path / "file")], flux.jobs) == ([1], [])
 
 
+def submitted(number: int, command: str, user: Any) -> dict[str, Any]:
+    """Return the event of a job that was submitted."""
+    jobspec = {"tasks": [{"command": [command, "broker"]}], "attributes": user}
+    return {"id": number, "events": [{"name": "submit"}], "jobspec": jobspec}
+
+
 @pytest.mark.parametrize(
-    ("event", "ended", "users"),
+    ("event", "told"),
     [
-        (
-            {"id": 7, "events": [{"name": "submit"}], "jobspec": {"attributes": {"user": {"a": 1}}}},
-            False,
-            {7: {"a": 1}},
-        ),
-        ({"id": 7, "events": [{"name": "submit"}], "jobspec": {"attributes": {"system": {}}}}, False, {7: {}}),
-        ({"id": 7, "events": [{"name": "clean"}]}, True, {}),
+        (submitted(7, "true", {"user": {"a": 1}}), (False, {7: {"a": 1}}, set())),
+        (submitted(7, "true", {"system": {}}), (False, {7: {}}, set())),
+        (submitted(7, "/usr/bin/flux", {}), (True, {7: {}}, {7})),
+        ({"id": 7, "events": [{"name": "clean"}]}, (True, {}, set())),
+        # before flux-core 0.63 it may be an instance
+        ({"id": 7, "events": [{"name": "submit"}], "jobspec": None}, (True, {}, {7})),
         # before flux-core 0.61
-        ({"events": [{"id": 7, "eventlog_seq": 1, "entry": {"name": "submit"}}]}, False, {}),
-        ({"events": [{"id": 7, "eventlog_seq": 9, "entry": {"name": "clean"}}]}, True, {}),
+        ({"events": [{"id": 7, "eventlog_seq": 1, "entry": {"name": "submit"}}]}, (True, {}, {7})),
+        ({"events": [{"id": 7, "eventlog_seq": 9, "entry": {"name": "clean"}}]}, (True, {}, set())),
     ],
 )
-def test_an_event_tells_of_an_end_and_of_attributes(
-    program: ModuleType, flux: FakeFlux, event: Any, ended: bool, users: Any
+def test_an_event_tells_of_an_end_of_attributes_and_of_an_instance(
+    program: ModuleType, flux: FakeFlux, event: Any, told: Any
 ) -> None:
     ends = program.Ends(flux)
-    assert (ends.read(Stream(event)), ends.users) == (ended, users)
+    assert (ends.read(Stream(event)), ends.users, ends.instances) == told
+
+
+def test_an_instance_wakes_only_where_there_was_none_until_its_end(program: ModuleType, flux: FakeFlux) -> None:
+    ends = program.Ends(flux)
+    told = [submitted(1, "flux", {}), submitted(2, "flux", {}), {"id": 1, "events": [{"name": "clean"}]}]
+    assert ([ends.read(Stream(event)) for event in told], ends.instances) == ([True, False, True], {2})
 
 
 def test_a_problem_is_told_once_and_shown_while_it_lasts(
@@ -193,6 +204,7 @@ def test_a_problem_is_told_once_and_shown_while_it_lasts(
     class Ends:
         def __init__(self) -> None:
             self.users: dict[int, Any] = {}
+            self.instances: set[int] = set()
 
         def wait(self, *_: float) -> None:
             notes.append((tmp_path / "config" / "run" / program.PROBLEM_FILE).read_text())
@@ -220,6 +232,7 @@ def test_it_looks_again_after_an_end_and_soon_where_more_wait(
     class Ends:
         def __init__(self) -> None:
             self.users: dict[int, Any] = {}
+            self.instances: set[int] = set()
 
         def wait(self, least: float, most: float) -> None:
             waits.append((least, most))

@@ -14,7 +14,7 @@ from typing import Any, Iterable, Iterator, Mapping
 
 from flux.job import JobID
 from history import History, folder
-from inner_jobs import INNER_JOBS, UNKNOWN, answers, lines_inside, question, told_inside, uri_of
+from inner_jobs import INNER_JOBS, answers, lines_inside, lost, question, told_inside, uri_of
 from job_record import PROGRESS_KEY, REPORT_ATTRIBUTES, progress, record
 from state import exit_code
 from used_now import Looks
@@ -75,7 +75,7 @@ class InnerLooks(Looks):
             if number in self.jobs and job.get("ranks"):
                 self.jobs[number]["ranks"] = job["ranks"]
             if number in self.jobs and job.get("state") == "INACTIVE":
-                self._ended(self.jobs.pop(number))
+                self._ended(self.jobs.pop(number), job["t_inactive"])
 
     def asked(self) -> list[str]:
         """Return the words that ask the instances."""
@@ -84,27 +84,23 @@ class InnerLooks(Looks):
     def told(self, text: str) -> None:
         """Tell what is new, also of instances in them that have ended."""
         said, before = answers(text), told_inside(self.handle, self.jobs.values())
-        for number in {*said, *before} & self.jobs.keys():
-            self._tell(number, before.get(number, "") + said.get(number, ""))
+        for number in said.keys() & self.jobs.keys():
+            self._tell(number, before.get(number, "") + said[number])
 
-    def _tell(self, number: int, text: str) -> None:
-        counts, lines = lines_inside(text)
+    def _tell(self, number: int, text: str, end: float | None = None) -> None:
+        counts, lines = lines_inside(number, text, end)
         rows = {row["id"]: row for row in map(json.loads, lines)}
         new = [row for name, row in rows.items() if self.known.get(name) != row]
         self.known.update(rows)
         self.reply(jobs=[{"number": number, "inner": counts}, *new])
 
-    def _ended(self, job: Mapping[str, Any]) -> None:
+    def _ended(self, job: Mapping[str, Any], end: float) -> None:
         number = job["id"]
-        told = told_inside(self.handle, [job]).get(number)
-        if told is not None:
-            self._tell(number, told)
+        self._tell(number, told_inside(self.handle, [job]).get(number, ""), end)
         path = f"{JobID(number).f58plain}/"
-        lost = {"state": "INACTIVE", "result": "LOST"}
         rows = [row for name, row in self.known.items() if name.startswith(path)]
-        left = [{**row, **lost} for row in rows if row["state"] != "INACTIVE"]
         self.known = {name: row for name, row in self.known.items() if not name.startswith(path)}
-        self.reply(jobs=[*([{"number": number, "inner": UNKNOWN}] if told is None else []), *left])
+        self.reply(jobs=[lost(row, end) for row in rows if row["state"] != "INACTIVE"])
 
 
 def described(jobspec: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,12 @@ Runs with the Python of the Flux view, 3.8 or later.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any, Mapping
 
 from changes import Changes, pause_after
 from history import History, HistoryError, folder
-from inner_jobs import lines_with_inner, told_inside
+from inner_jobs import keep_answers, kept_file, lines_with_inner, told_inside
 from job_record import REPORT_ATTRIBUTES, line, user_attributes, user_of
 from kvs_cleanup import Compaction, remove_empty_directories
 from log import Problems, shorten, tell
@@ -25,6 +26,8 @@ OVERLAP_SECONDS = 5.0
 #: Seconds between two looks without a change, and at least between a change and the next look, which doubles each time
 #: without a change: Flux may list an end later than it tells it
 UNTOLD_SECONDS, BUSY_SECONDS = 60.0, 1.0
+#: Seconds between two questions to the instances that run, at least
+INSIDE_SECONDS = 10.0
 #: Jobs of one look, and seconds to look up their attributes where no event told these
 LOOK_JOBS, LOOKUP_SECONDS = 500, 60.0
 #: File with what state.py is to show, and the broker's log
@@ -34,19 +37,26 @@ PURGE_JOBS, LEFTOVER_JOBS = 100, 500
 
 
 class Ends(Changes):
-    """Waits for the ends of jobs; notes the user's attributes of those that are submitted."""
+    """Waits for the ends of jobs; notes the user's attributes of those that come, and which may be instances."""
 
     def __init__(self, handle: Any) -> None:
         super().__init__(handle, ["ends"])
         self.users: dict[int, Mapping[str, Any]] = {}
+        self.instances: set[int] = set()  #: that have not ended
 
     def read(self, stream: Any) -> bool:
-        """Note what an event tells; say whether a job has ended. Raises OSError."""
-        told = stream.get()
-        # before flux-core 0.61 without jobspec, and with each event in another place
-        if told.get("jobspec"):
-            self.users[told["id"]] = user_of(told["jobspec"])
-        return any(event.get("entry", event)["name"] == "clean" for event in told["events"])
+        """Note what an event tells; say whether a job has ended, or the first instance has come. Raises OSError."""
+        told, had_instances = stream.get(), bool(self.instances)
+        jobspec = told.get("jobspec")
+        if jobspec:
+            self.users[told["id"]] = user_of(jobspec)
+        # before flux-core 0.61 each event is in another place, and before 0.63 a job may be anything
+        events = [(event.get("id", told.get("id")), event.get("entry", event)["name"]) for event in told["events"]]
+        ended = {job for job, name in events if name == "clean"}
+        if not jobspec or jobspec["tasks"][0]["command"][0].rpartition("/")[2] == "flux":
+            self.instances.update(job for job, _ in events)
+        self.instances -= ended
+        return bool(ended or (self.instances and not had_instances))
 
 
 class Recorder:
@@ -79,6 +89,9 @@ class Recorder:
             lines = [[*lines_with_inner(job, line(job, self.users.get(job["id"])), told)] for job in some]
             # the end has those that are looked up
             self.history.append([one for each in lines for one in each[:-1]] + [each[-1] for each in lines])
+            for number in told:
+                with suppress(OSError):
+                    kept_file(number).unlink()
             self._forget(some)
             self.count += len(some)
         self.waiting = rest
@@ -125,7 +138,7 @@ def keep_records(handle: Any, ends: Ends, copies: Copies) -> None:
     """Record jobs until the broker ends: OSError. Takes a handle that nothing else uses."""
     recorder, told = Recorder(handle, History(folder()), ends.users, copies), ""
     note, compaction, failed = Problems(folder().with_name(PROBLEM_FILE)), Compaction(handle), ""
-    most = BUSY_SECONDS
+    most, next_question = BUSY_SECONDS, 0.0
     while True:
         used, has_more, problem = time.thread_time(), False, ""
         try:
@@ -136,7 +149,11 @@ def keep_records(handle: Any, ends: Ends, copies: Copies) -> None:
         failed = tell(compaction.look(recorder.count), failed)
         note.write(filter(None, [problem]))
         shorten(folder().with_name(LOG_FILE))
+        if ends.instances and (asked := time.monotonic()) >= next_question:
+            keep_answers(handle)
+            next_question = time.monotonic() + max(INSIDE_SECONDS, pause_after(time.monotonic() - asked))
         pause, begin = pause_after(time.thread_time() - used), time.monotonic()
-        ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else max(most, pause))
-        is_told = has_more or time.monotonic() < begin + max(most, pause)
+        longest = max(pause, min(most, INSIDE_SECONDS) if ends.instances else most)
+        ends.wait(pause if has_more else max(BUSY_SECONDS, pause), pause if has_more else longest)
+        is_told = has_more or time.monotonic() < begin + longest
         most = BUSY_SECONDS if is_told else min(2 * most, UNTOLD_SECONDS)

@@ -105,6 +105,8 @@ def _earlier(handle: Any, asks: bool) -> Iterator[Job]:
             "result": _RECORDED_RESULTS.get(record.get("result") or "", 0),
             "waitstatus": (record.get("exit_code") or 0) << 8,
             "nodelist": record.get("nodes"),
+            # with its instance, of which no more is known than of a node
+            **({"exception_occurred": True, "exception_type": "lost"} if record.get("result") == "LOST" else {}),
             "annotations": {"user": {"slurm": user.get("slurm") or {}}},
         }
         yield job_of(entry, user_name(os.getuid()), record.get("queue") or cluster_name())._replace(path=path)
