@@ -55,8 +55,10 @@ def kept(home: Path) -> dict[str, str]:
     return {file.name: file.read_text() for file in home.glob("config/run/history/inside/*")}
 
 
+# a killed lead forgets the address
+@pytest.mark.parametrize("annotations", [URI, {}])
 def test_what_it_said_last_is_recorded_and_what_had_not_ended_then_is_lost(
-    program: ModuleType, flux: FakeFlux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: ModuleType, flux: FakeFlux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, annotations: Any
 ) -> None:
     flux.run(7, "0", annotations=URI)
     flux.submit(8, state="run")
@@ -66,6 +68,7 @@ def test_what_it_said_last_is_recorded_and_what_had_not_ended_then_is_lost(
     answer(monkeypatch, STATS, ended, inside(2, 64, result=1, t_inactive=21.0, annotations=URI), inside(3, 16))
     program.keep_answers(flux)
     flux.job_info_lookup = lambda *_: {"guest.minicluster_jobs": ""}
+    flux.jobs[0]["annotations"] = annotations
     flux.jobs = [{**job, "state": "failed", "t_inactive": 30.0, "jobspec": {"attributes": {}}} for job in flux.jobs]
     program.Recorder(flux, History(tmp_path), {}, program.Copies()).look()
     rows = [json.loads(text) for _, text in History(tmp_path)]
