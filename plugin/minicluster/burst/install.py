@@ -73,8 +73,14 @@ def by_hand(
 def begin(request: BurstRequest, how: How, size: int | None) -> None:
     """Install a burst, or change its size, and wait until its hosts have joined. Raises BurstError."""
     made, lead = release_values(request, how.address, size)
-    install(request, made, root.find_certificate(request, lead), how)
-    wait(request, made["size"], how.seconds)
+    certificate, name = root.find_certificate(request, lead), request.burst.name
+    try:
+        install(request, made, certificate, how)
+        wait(request, made["size"], how.seconds)
+    except KeyboardInterrupt as interrupt:
+        way = f"`minicluster burst remove {request.root.name} {name}` removes it"
+        interrupt.add_note(f"{name} stays in {request.target}, whole or in part: {way}")
+        raise
 
 
 def install(request: BurstRequest, values: Mapping[str, Any], certificate: str, how: How, old: int = 0) -> None:

@@ -149,7 +149,8 @@ def values_file(burst: Burst, made: Mapping[str, Any], secret_file: str) -> str:
     lines = [
         f"# {burst.name}: ranks {burst.ranks()} of {made['flux']['bursting']['leadBroker']['name']}",
         f"#   kubectl apply --server-side -f {secret_file or 'the file that --secret-file writes'}",
-        f"#   helm install {burst.name} charts/minicluster -f {burst.name}-values.yaml --post-renderer minicluster",
+        f'#   helm install {burst.name} "$(minicluster chart path)" -f {burst.name}-values.yaml '
+        "--post-renderer minicluster",
     ]
     return "\n".join(lines) + "\n" + yamlio.dump(made).decode().removeprefix("---\n")
 

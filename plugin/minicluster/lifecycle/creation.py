@@ -69,24 +69,19 @@ def create(kubernetes: KubePort, asked: CreateReleaseOptions, seconds: float | N
     After the install the MiniCluster stays. Raises ToolError, StateError for a refusal; EndError, DeadlineError.
     """
     _check_role(kubernetes, asked)
+    way = f"`minicluster delete {asked.name}` removes it"
     try:
-        line = created.install(kubernetes, asked)
-    except KeyboardInterrupt as interrupt:
-        interrupt.add_note(f"{asked.name} may be there in part: `minicluster delete {asked.name}` removes it")
-        raise
-    show(line)
-    if text := remark(asked):
-        say(text)
-    if seconds is None:
-        return
-    cluster = find_cluster(kubernetes, asked.name)
-    stays = f"the release stays: `minicluster delete {asked.name}` removes it"
-    try:
+        show(created.install(kubernetes, asked))
+        if text := remark(asked):
+            say(text)
+        if seconds is None:
+            return
+        cluster = find_cluster(kubernetes, asked.name)
         end, lead = look_for(cluster.within(seconds), is_ready, say, StartWatch(cluster.name))
     except (EndError, DeadlineError) as error:
-        raise type(error)(f"{error}; {stays}") from None
+        raise type(error)(f"{error}; the release stays: {way}") from None
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(stays)
+        interrupt.add_note(f"{asked.name} stays, whole or in part: {way}")
         raise
     if end:
         raise EndError(ended(cluster.name, end, lead))

@@ -90,11 +90,12 @@ def refuse(installed: Installed, name: str, namespace: str, defaults: Mapping[st
         command = completed(f"minicluster replace {name}", Where(namespace))
         replace = f"`{command}` makes its Job anew and keeps the queue; or " if is_kept else ""
         loss = "," if is_kept else ", which loses its queue,"
+        way = f"{replace}uninstall {installed.release} first{loss} or install under another name"
+        if root := installed.was.get("flux.bursting.leadBroker.name"):
+            way = f"`minicluster burst remove {root} {name}` comes first"
         group = _changed_groups(installed, name) if path.startswith("groups[") else ""
         change = f"{path} can't change on the live MiniCluster {name}: it is {was}, asked is {asked}"
-        raise SpecError(
-            f"{group or change}; {hint}{replace}uninstall {installed.release} first{loss} or install under another name"
-        )
+        raise SpecError(f"{group or change}; {hint}{way}")
 
 
 def _changed_groups(installed: Installed, name: str) -> str:

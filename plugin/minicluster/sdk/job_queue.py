@@ -62,7 +62,12 @@ def work_of(command: Any, arguments: Sequence[object] = (), keywords: Mapping[st
 
 def in_batches(function: Callable[..., Any]) -> Callable[[list[Any]], list[Any]]:
     """Return a function of several tuples of arguments. It is pickled by value, as it has no name in this module."""
-    return lambda batch: [function(*each) for each in batch]
+
+    def batched(batch: list[Any]) -> list[Any]:
+        return [function(*each) for each in batch]
+
+    batched.__name__ = _name_of(function)  # the job's
+    return batched
 
 
 def batches(every: Iterable[Any], size: int) -> Iterator[list[Any]]:

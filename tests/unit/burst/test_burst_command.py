@@ -15,7 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from forks import Forked
-from minicluster.burst import address
+from minicluster.burst import address, install
 from support import CERTIFICATE, CHART, PUBLIC, SECRET, deep, front_door
 
 VALUES = {
@@ -141,7 +141,7 @@ def test_burst_values_prints_values_and_changes_nothing(run: Run, tmp_path: Path
     assert done.stdout.splitlines()[:3] == [
         "# b0: ranks 4-5 of flux",
         "#   kubectl apply --server-side -f the file that --secret-file writes",
-        "#   helm install b0 charts/minicluster -f b0-values.yaml --post-renderer minicluster",
+        '#   helm install b0 "$(minicluster chart path)" -f b0-values.yaml --post-renderer minicluster',
     ]
     assert changes(tmp_path) == []
     places = {"helm": ["--kube-context=here"], "kubectl": ["--context=here"]}
@@ -219,6 +219,17 @@ def test_burst_install_installs_the_release_and_waits_for_its_ranks(run: Run, tm
         "--post-renderer minicluster",
     ]
     assert json.dumps({**MADE, "size": 1}) in (tmp_path / "stdin").read_text()
+
+
+def test_burst_install_that_is_interrupted_says_what_stays(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(install, "wait", interrupted)
+    done = run("install", "flux", "b0", "-n", "there")
+    way = "whole or in part: `minicluster burst remove flux b0` removes it"
+    assert done.stderr.endswith(f"minicluster: interrupted: b0 stays in namespace there, {way}\n")
+    assert done.exit_code == 130
 
 
 def test_burst_remove_drains_the_ranks_before_it_removes_the_release(run: Run, tmp_path: Path) -> None:

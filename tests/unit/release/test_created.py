@@ -169,7 +169,7 @@ def test_an_install_that_is_interrupted_names_the_way_to_remove_it(monkeypatch: 
     with pytest.raises(KeyboardInterrupt) as caught:
         create(FakeKube(), CreateReleaseOptions("mini"), None, told.append, told.append)
     # the command's line ends with it, and Python shows it below a traceback
-    way = "mini may be there in part: `minicluster delete mini` removes it"
+    way = "mini stays, whole or in part: `minicluster delete mini` removes it"
     assert (caught.value.__notes__, told) == ([way], [])
     with pytest.raises(Interrupted, match=f"^interrupted: {way}$"):
         group.main(["create", "mini"], standalone_mode=False)

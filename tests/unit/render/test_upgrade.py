@@ -217,6 +217,12 @@ def test_a_refusal_names_the_command_that_keeps_a_stored_queue(cluster_of: Clust
     )
 
 
+def test_a_refusal_names_the_command_that_removes_a_burst(cluster_of: Cluster) -> None:
+    was = {"maxSize": "2", "flux.bursting.leadBroker.name": "demo"}
+    with pytest.raises(SpecError, match=r"asked is 3; `minicluster burst remove demo b0` comes first$"):
+        cluster_of({}, name="b0", **handed(was=was, asked={**was, "maxSize": "3"}))
+
+
 def test_a_contradiction_of_the_install_is_not_refused_later(cluster_of: Cluster) -> None:
     bad: dict[str, Any] = {"maxSize": 4, "flux": {"curveCert": "x", "curveCertSecret": "y"}}
     with pytest.raises(SpecError, match="are both set"):

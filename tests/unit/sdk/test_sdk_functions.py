@@ -25,7 +25,7 @@ from minicluster.sdk import (
     SdkError,
     WaitTimeoutError,
 )
-from minicluster.sdk.job_queue import CALL_BYTES, work_of
+from minicluster.sdk.job_queue import CALL_BYTES, in_batches, work_of
 
 cloudpickle = pytest.importorskip("cloudpickle")
 #: A PATH with the Python of the tests
@@ -76,6 +76,7 @@ def test_a_function_returns_its_value_from_a_node(tmp_path: Path) -> None:
     assert executor.submit(int, "11", base=2).result() == 3
     assert list(executor.map(square, range(4))) == [0, 1, 4, 9]
     assert list(executor.map(pow, [2, 3, 4], [5, 6], chunksize=2)) == [32, 729]
+    assert work_of(in_batches(partial(square, more=1)), [[(2,)]]).name == "square"
     point = executor.submit(Point, 3).result()
     assert (type(point), point.x) == (Point, 3)
     assert executor.submit(os.getcwd).result() == "/"
