@@ -56,7 +56,9 @@ def of_cluster(kubernetes: KubePort, name: str) -> Iterator[Reason]:
         for one in report[kind] or ():
             way = f"minicluster flux {name} -- resource undrain {one['ranks']}" if kind == "drained" else ""
             own = one["reason"].startswith((OUR_PREFIX, CHECK_FAILED, MEMORY_SHORT))
-            yield Reason(f"{name}-{one['ranks']} {verb}: {one['reason']}", "" if own else way)
+            # the hosts of groups have other names
+            who = f"rank {one['ranks']}" if report["groups"] else f"{name}-{one['ranks']}"
+            yield Reason(f"{who} {verb}: {one['reason']}", "" if own else way)
     for one in report["containers"] if nodes else ():
         yield Reason(f"the container {one['name']} of {one['ranks']} fails: {one['reason']}")
     for problem in report["problems"] or ():

@@ -8,8 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fake_kube import FakeKube
 from live_kubectl import Kubectl, lead
 from minicluster.cluster.pods import read_pods
+from minicluster.status import why
 from minicluster.status.why import READY, Reason, job_in_words, pods_took, request_in_words
 from status_samples import RUNNING, ended, explained, job, pod
 
@@ -201,6 +203,17 @@ def test_a_job_has_its_reason_and_the_way_out(found: dict[str, Any], expected: l
 def test_what_would_become_of_a_job_is_in_words(told: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     whole = {"refused": "", "waits": "", "needs": {}, "grows": {}, "starts": None, "now": 200.0, **told}
     assert [*request_in_words("mini", whole, {"": 2})] == [Reason(*each) for each in expected]
+
+
+@pytest.mark.parametrize(("groups", "who"), [([], "mini-3"), ([{"name": "gpu"}], "rank 3")])
+def test_a_node_of_a_group_has_no_name_of_the_clusters_own(
+    monkeypatch: pytest.MonkeyPatch, groups: list[Any], who: str
+) -> None:
+    report: dict[str, Any] = dict.fromkeys(("drained", "containers", "problems", "waiting"), ())
+    lacks = {"missing": [{"ranks": "3", "reason": "no pod"}], "groups": groups, "nodes": {"up": 3}}
+    shown = {**report, **lacks, "name": "mini", "state": "Running", "why": ""}
+    monkeypatch.setattr(why, "status_of", lambda *_: shown)
+    assert [*why.of_cluster(FakeKube(), "mini")][1:] == [Reason(f"{who} is missing: no pod")]
 
 
 def test_new_pods_take_as_long_as_the_last_ones_did() -> None:
