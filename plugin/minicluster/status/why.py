@@ -199,7 +199,8 @@ def runs_now(known: Mapping[str, Any]) -> bool:
 def _start(verb: str, known: Mapping[str, Any]) -> Iterator[Reason]:
     """Yield when a job starts, where that is not now."""
     starts = known["starts"]
-    if not starts:
+    # it may wait for nodes that are drained, or those of a burst: no job before it is the reason
+    if not starts or known["waits"].startswith("waits for nodes"):
         return
     after, left = starts["after"], (starts["at"] or math.inf) - known["now"]
     if math.isinf(left):

@@ -236,12 +236,21 @@ def test_status_says_that_a_group_has_no_nodes(size: int, policy: Any, expected:
         (Request(2, 4, 0, apart=True), None, {}, {}),
         (Request(5, 1, 0, apart=True), None, {}, {}),
         (Request(3, 1, 0, apart=True), Constraints("x", None, ""), {}, {}),
+        # the other nodes are a burst's
+        (Request(3, 4, 0, apart=True), None, {"": range(2)}, {}),
+        (Request(3, 1, 0, apart=True), None, {"": range(2), "gpu": range(2, 3)}, {"gpu": 1}),
     ],
 )
 def test_the_sizes_that_would_give_a_job_its_nodes(
     request_: Request, constraints: Constraints | None, groups: dict[str, range], expected: dict[str, int]
 ) -> None:
     assert Unmet(request_, NODES, constraints, groups).sizes() == expected
+
+
+def test_the_nodes_of_bursts_are_in_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    its = {"max_size": 3, "groups": [{"name": "gpu", "max_size": "2"}]}
+    monkeypatch.setattr(waiting, "settings", lambda: its)
+    assert waiting.groups() == {"": range(3), "gpu": range(3, 5)}
 
 
 def test_the_sizes_for_a_job_of_many_nodes_are_there_before_the_question_is_given_up() -> None:

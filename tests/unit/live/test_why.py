@@ -100,6 +100,11 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
             for after, before in (("f0", "job f0 before it has no time limit"), ("", "a job before it waits for nodes"))
         ),
         (
+            # of a burst, which no size brings
+            known(WAITS, waits=NODES, starts={"at": None, "after": ""}),
+            [("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", "")],
+        ),
+        (
             known(WAITS, waits=NODES, needs={"": 3}, grows={"": 4}, pods_took=31.5),
             [
                 ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),

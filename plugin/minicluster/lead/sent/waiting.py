@@ -114,10 +114,14 @@ def unmet_of(handle: Any, jobspec: Mapping[str, Any], there: Nodes) -> Unmet:
 
 
 def groups() -> dict[str, range]:
-    """Return the ranks of the groups by name; none if the pod's settings are of an older version."""
+    """Return the ranks of the groups by name, "" for the cluster's own; none if the settings are of an older version.
+
+    Those of bursts, which come last, are in none: no size brings them.
+    """
     try:
         its = settings()
-        by_rank, first = {}, int(its["max_size"])
+        first = int(its["max_size"])
+        by_rank = {"": range(first)}
         for each in its["groups"]:
             by_rank[each["name"]] = range(first, first + int(each["max_size"]))
             first += int(each["max_size"])
