@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -91,9 +91,11 @@ def news(text: str) -> str:
 class StateReporter:
     """Says the state of a MiniCluster when its meaning has changed."""
 
-    def __init__(self, kube: KubePort, name: str, say: Say, quiet: float = 0) -> None:
-        """Know no state yet; say nothing in the first seconds, which are ``quiet``."""
-        self._kube, self._name, self._say, self._told = kube, name, say, ""
+    def __init__(
+        self, kube: KubePort, name: str, say: Say, quiet: float = 0, untold: Sequence[str] = END_STATES
+    ) -> None:
+        """Know no state yet; say nothing in the first seconds, which are ``quiet``, and states that others tell."""
+        self._kube, self._name, self._say, self._told, self._untold = kube, name, say, "", untold
         self._begin = time.monotonic() + quiet
         self.state = ""  #: and why, as it was last, also if it was not said
 
@@ -108,7 +110,7 @@ class StateReporter:
             return cluster
         self.state = ": ".join(filter(None, (state, why)))
         meaning = news(self.state)
-        if meaning != self._told and state not in END_STATES and time.monotonic() >= self._begin:
+        if meaning != self._told and state not in self._untold and time.monotonic() >= self._begin:
             self._step(state, self.state)
             self._told = meaning
         return cluster

@@ -17,7 +17,7 @@ from minicluster.errors import DeadlineError, EndError, KubernetesError, Refused
 from minicluster.kube.outage import RETRY_SECONDS, Outage
 from minicluster.kube.port import WATCH_SECONDS, KubePort, Object
 from minicluster.status.lookup import Cluster, refusals
-from minicluster.status.reporter import StateReporter, end_in_words, ended
+from minicluster.status.reporter import END_STATES, StateReporter, end_in_words, ended
 
 Until = Literal["quorum", "end"]
 
@@ -66,7 +66,8 @@ def look_for(
     Raises DeadlineError at the deadline, AccessError.
     """
     kubernetes, name = cluster.kubernetes, cluster.name
-    tell = StateReporter(kubernetes, name, say, quiet)
+    # who waits for the lead tells that it is there
+    tell = StateReporter(kubernetes, name, say, quiet, (*END_STATES, "Running") if is_there else END_STATES)
     with tell.waiting():
         for job, lead in looks(cluster, say, quiet or WATCH_SECONDS):
             end = end_in_words(kubernetes, name, job, lead)

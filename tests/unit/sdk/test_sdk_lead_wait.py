@@ -38,6 +38,15 @@ def test_a_long_wait_logs_each_state_once(
     assert all(line.startswith("waiting for mini: ") for line in lines)
 
 
+def test_what_is_waited_for_is_no_state_to_wait_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kubernetes may tell of it between two looks."""
+    monkeypatch.setattr(lead, "QUIET_SECONDS", 1e-9)
+    assert wait_for_lead(kube(STARTS, STARTS, RUNNING), "mini", None).is_ready
+    assert caplog.messages == []
+
+
 def test_a_user_who_may_not_ask_the_lead_waits_all_the_same() -> None:
     assert wait_for_lead(kube(STARTS, STARTS, RUNNING, run=forbidden("exec")), "mini", None).is_ready
 
