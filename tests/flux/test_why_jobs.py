@@ -21,7 +21,7 @@ why "$last"
 for limit in 0 10m; do
   last=$(flux submit -n2 -t $limit --job-name=quiet sh -c 'echo one; sleep 300')
   # its shell has begun before its output is there: -W
-  flux job wait-event -W -t 60 -p output "$last" data >&2 || exit
+  flux job wait-event -W -t 60 -p guest.output "$last" data >&2 || exit
   listed RUN
   why "$last"
   flux cancel "$last"
@@ -58,8 +58,7 @@ fit --nosuch
 fit -n1 true
 fit -n1 -q debug
 flux submit -c "$cores" -t 5m sleep 300 >&2
-flux submit -c "$cores" -t 7m sleep 300 >&2
-flux job wait-event -t 60 "$(flux job last)" priority >&2 || exit
+flux job wait-event -t 60 "$(flux submit -c "$cores" -t 7m sleep 300)" priority >&2 || exit
 fit -n1 -t 1m
 flux submit -c "$cores" sleep 300 >&2
 fit -c "$cores"
