@@ -115,7 +115,8 @@ def test_flux_run_ends_its_job_when_nobody_reads_the_output(kubectl: Lead) -> No
 def test_flux_run_that_has_no_time_left_blames_no_broker(kubectl: Lead) -> None:
     kubectl.begin_with("import minicluster.exec.submitted\nminicluster.exec.submitted.CANCEL_SECONDS = 0.5\n")
     kubectl.flux("trap 'exit 1' TERM; echo ready; while :; do sleep 0.1; done")
-    (kubectl.bin / "stop.slow").touch()
+    for action in ("stop", "cancel"):
+        (kubectl.bin / f"{action}.slow").touch()
     done = signalled(kubectl, signal.SIGTERM)
     flux = "`minicluster flux mini --"
     message = f"the time was over: what was submitted goes on: {flux} jobs` shows it, {flux} cancel ID` ends it"
