@@ -165,7 +165,8 @@ def test_refusals_of_create_come_first_and_leave_nothing(minicluster: Command, r
         assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
         assert not message or done.err == f"minicluster: {message}\n"
     none = minicluster("create", "mc", "--keep", "1Gi@none")
-    assert none.err.startswith("minicluster: there is no storage class none for the volumes: give")
+    lacks = "there is no storage class for the volumes: ask an administrator for one, or leave --keep out"
+    assert none.err == f"minicluster: {lacks}\n"
     assert release.items() == []
 
 
