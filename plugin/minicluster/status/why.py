@@ -216,7 +216,7 @@ def _growth(verb: str, name: str, known: Mapping[str, Any], sizes: Mapping[str, 
     for group, size in known["needs"].items():
         of = f" of {group}" if group else ""
         if size <= sizes.get(group, 0):
-            yield Reason("its nodes are on their way", f"minicluster status {name}")
+            yield Reason("its nodes have yet to come", f"minicluster status {name}")
         # an older lead's program does not say
         elif size <= known.get("grows", {}).get(group, 0):
             took = known.get("pods_took")

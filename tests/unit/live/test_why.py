@@ -58,7 +58,7 @@ def known(job: dict[str, Any], **more: Any) -> dict[str, Any]:
             known(WAITS, waits=NODES, needs={"": 2}),
             [
                 ("job f1 (lmp) waits for 1m40s for nodes: it asks for 3 nodes of 4 cores, and 2 are up", ""),
-                ("its nodes are on their way", "minicluster status mini"),
+                ("its nodes have yet to come", "minicluster status mini"),
             ],
         ),
         (

@@ -32,7 +32,7 @@ def lead_that_says(answer: dict[str, Any]) -> FakeKube:
         (
             {"tasks": 2, "cores_per_task": 3, "gpus_per_task": 1},
             {"waits": "waits for nodes: why", "needs": {"": 3}},
-            Fit("", "waits for nodes: why", None, {"": 3}, "it would wait for nodes: why\nits nodes are on their way"),
+            Fit("", "waits for nodes: why", None, {"": 3}, "it would wait for nodes: why\nits nodes have yet to come"),
             ["--ntasks=2", "--cores-per-task=3", "--gpus-per-task=1"],
         ),
         ({}, {"refused": "it asks"}, Fit("it asks", "", None, {}, "it can never run: it asks"), []),
