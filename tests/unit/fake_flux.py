@@ -5,7 +5,7 @@ import importlib
 import json
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
@@ -455,6 +455,14 @@ def install(monkeypatch: pytest.MonkeyPatch, flux: FakeFlux | None = None) -> No
     """Let what a test imports from now on have these modules."""
     for name, module in modules(flux).items():
         monkeypatch.setitem(sys.modules, name, module)
+
+
+def imported(monkeypatch: pytest.MonkeyPatch, flux: FakeFlux | None, *names: str) -> Iterator[ModuleType]:
+    """Yield the first of some programs of the pods, imported with these modules, and forget all of them after that."""
+    install(monkeypatch, flux)
+    yield importlib.import_module(names[0])
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 def run_program(

@@ -2,13 +2,12 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, install, resource_set
+from fake_flux import FakeFlux, imported, resource_set
 from minicluster.lead.program import SENT
 
 #: A job on two nodes, whose R is known
@@ -22,13 +21,9 @@ LEAD.submit(7, R=resource_set({1: (4, 0), 2: (2, 0)}))
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    install(monkeypatch, LEAD)
     monkeypatch.setenv("MINICLUSTER_HOME", "/mc")
     monkeypatch.syspath_prepend(str(SENT))
-    import used_now  # noqa: PLC0415
-
-    yield used_now
-    del sys.modules["used_now"]
+    yield from imported(monkeypatch, LEAD, "used_now")
 
 
 def line(told: Any) -> str:

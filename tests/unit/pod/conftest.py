@@ -1,6 +1,5 @@
 """The agent under test."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -8,19 +7,14 @@ from types import ModuleType
 import metrics
 import pytest
 from fake_agent import FakeKube, Setup
-from fake_flux import FakeFlux, install
+from fake_flux import FakeFlux, imported
 from log import Problems
 
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleType]:
-    install(monkeypatch)
     monkeypatch.setenv("MINICLUSTER_HOME", str(tmp_path))
-    import agent  # noqa: PLC0415
-
-    yield agent
-    for name in ("agent", "changes"):
-        del sys.modules[name]
+    yield from imported(monkeypatch, None, "agent", "changes")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from fake_flux import install
+from fake_flux import imported
 
 JOBS, RESOURCES, SCALE = "job-manager.events-journal", "resource.journal", "kvs-watch.lookup"
 
@@ -99,11 +99,7 @@ class Reactor:
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    install(monkeypatch)
-    import changes  # noqa: PLC0415
-
-    yield changes
-    del sys.modules["changes"]
+    yield from imported(monkeypatch, None, "changes")
 
 
 @pytest.fixture

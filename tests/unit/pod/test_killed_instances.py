@@ -2,14 +2,13 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, install
+from fake_flux import FakeFlux, imported
 from history import History
 
 #: What Flux lists of an instance: its address
@@ -28,12 +27,7 @@ def flux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
 
 @pytest.fixture
 def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    install(monkeypatch, flux)
-    import recorder  # noqa: PLC0415
-
-    yield recorder
-    for name in ("recorder", "changes", "kvs_cleanup"):
-        sys.modules.pop(name, None)
+    yield from imported(monkeypatch, flux, "recorder", "changes", "kvs_cleanup")
 
 
 def inside(number: int, state: int, **fields: Any) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """Which directories of jobs are removed from Flux's KVS."""
 
-import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, install
+from fake_flux import FakeFlux, imported
 
 #: The step of the newest job
 NEWEST = 0x0002_0100
@@ -19,11 +18,7 @@ def flux() -> FakeFlux:
 
 @pytest.fixture
 def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    install(monkeypatch, flux)
-    import kvs_cleanup  # noqa: PLC0415
-
-    yield kvs_cleanup
-    sys.modules.pop("kvs_cleanup", None)
+    yield from imported(monkeypatch, flux, "kvs_cleanup")
 
 
 def job(step: int) -> int:

@@ -1,14 +1,13 @@
 """On the lead: which jobs are recorded, and what Flux may forget then."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from fake_flux import FakeFlux, install
+from fake_flux import FakeFlux, imported
 from history import History, HistoryError
 
 NO_USER: dict[str, Any] = {"attributes": {"user": {}}}
@@ -23,12 +22,7 @@ def flux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeFlux:
 
 @pytest.fixture
 def program(flux: FakeFlux, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    install(monkeypatch, flux)
-    import recorder  # noqa: PLC0415
-
-    yield recorder
-    for name in ("recorder", "changes", "kvs_cleanup"):
-        sys.modules.pop(name, None)
+    yield from imported(monkeypatch, flux, "recorder", "changes", "kvs_cleanup")
 
 
 class Stream:
