@@ -11,24 +11,22 @@ from minicluster.pod import shipped
 from support import CHART, by_name
 
 GOLDEN = Path(__file__).parent / "golden"
-#: The chart's own program, which only a hook has
-HOOK = CHART / "files" / "replace_jobs.py"
+#: The programs in ConfigMaps: those of the pods, and the chart's own
+PROGRAMS = shipped() | {path.name: path.read_text(encoding="utf-8") for path in CHART.glob("files/*.py")}
 
 
-def without_scripts(text: str) -> str:
-    """Replace the text of each static script, which is in its own file, by a short note."""
-    for name, script in {**shipped(), HOOK.name: HOOK.read_text(encoding="utf-8")}.items():
-        block = f"  {name}: |\n" + textwrap.indent(script, "    ")
+def without_programs(text: str) -> str:
+    """Replace the text of each program, which is in its own file, by a short note."""
+    for name, program in PROGRAMS.items():
+        block = f"  {name}: |\n" + textwrap.indent(program, "    ")
         text = text.replace(block, f"  {name}: (the file)\n")
-    assert text.count("(the file)\n") == len(shipped()) + (f"  {HOOK.name}: " in text), (
-        "a script is not in the ConfigMap as it is"
-    )
+        assert f"  {name}: |" not in text, f"{name} is not in the ConfigMap as it is"
     return text
 
 
 def differing(base: str, other: str) -> str:
     """Return the differences of a rendering from a base."""
-    return differences(by_name(without_scripts(base)), by_name(without_scripts(other)))
+    return differences(by_name(without_programs(base)), by_name(without_programs(other)))
 
 
 def check(golden: Path, text: str, update: bool) -> None:
