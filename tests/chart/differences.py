@@ -1,8 +1,11 @@
 """The differences of two renderings, as a text that a reviewer reads and a test compares.
 
 Each object that differs has a block, and each value in it a path: `+` is new, `!` is another value, `-` is gone. A text
-of several lines is a diff without line numbers. Nothing else of the base is repeated in full, so a change of
-both renderings leaves the text as it is.
+of several lines is a diff without line numbers, in which `!` is a name with another value. Nothing else of the base is
+repeated in full, so a change of both renderings leaves the text as it is.
+
+A new object that is much like another of its kind, as a group's Job is like the MiniCluster's, is shown by its
+differences from that.
 """
 
 import difflib
@@ -16,6 +19,8 @@ import yaml
 
 #: Fields that tell the items of a list apart, in the order in which they are tried; mounts can share a name.
 IDENTITIES = ("mountPath", "name", "key")
+#: What the lines of settings, JSON and TOML begin with that give a value to a name
+NAME = re.compile(r'\s*(?:\w+|"\w+") ?(?:=|: )')
 #: The number of characters that are shown of a line of the base.
 WIDTH = 40
 
@@ -41,12 +46,23 @@ def differences(base: Mapping[tuple[str, str], Any], other: Mapping[tuple[str, s
     for key in sorted(base.keys() | other.keys()):
         title = f"@@ {' '.join(key)}"
         if key not in base:
-            lines += [f"{title} (new)", *_block("+ ", other[key])]
+            lines += _new(title, key, other)
         elif key not in other:
             lines.append(f"{title} (gone)")
         elif found := list(_compare("", base[key], other[key])):
             lines += [title, *found]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _new(title: str, key: tuple[str, str], objects: Mapping[tuple[str, str], Any]) -> list[str]:
+    """Return the lines for a new object; one that is like it has a name that its own begins with."""
+    kind, name = key
+    whole = _block("+ ", objects[key])
+    for like in sorted(one for one in objects if one[0] == kind and name.startswith(f"{one[1]}-")):
+        found = list(_compare("", objects[like], objects[key]))
+        if len(found) * 3 < len(whole):
+            return [f"{title} (new, like {' '.join(like)})", *found]
+    return [f"{title} (new)", *whole]
 
 
 def _compare(path: str, base: Any, other: Any) -> Iterator[str]:
@@ -139,19 +155,33 @@ def _block(prefix: str, value: Any) -> list[str]:
 
 
 def _texts(path: str, base: str, other: str) -> Iterator[str]:
-    """Yield removed and new lines; if a removed line is ambiguous, the lines before it too."""
+    """Yield removed and new lines, and other values; if a line's place is ambiguous, the lines before it too."""
     yield f"! {path}:"
     old, new = (text.splitlines(keepends=True) for text in (base, other))
     shown = [_short(line) for line in old]
-    for what, start, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    seen = 0  # the number of lines of the base before the place of the last line that was yielded
+    for what, start, end, first, last in difflib.SequenceMatcher(None, *_named(old, new), False).get_opcodes():
         if what == "equal":
+            for index, (before, line) in enumerate(zip(old[start:end], new[first:last], strict=True), start + 1):
+                if line != before:
+                    yield f"!   {_ended(line)}"
+                    seen = index
             continue
         begin = start
-        while begin > 0 and (begin == end or shown.count(shown[begin]) > 1):
+        while begin > seen and (begin == end or shown.count(shown[begin]) > 1):
             begin -= 1
         yield from (f"    {line}" for line in shown[begin:start])
         yield from (f"-   {line}" for line in shown[start:end])
         yield from (f"+   {_ended(line)}" for line in new[first:last])
+        seen = end
+
+
+def _named(*texts: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the lines of two texts, of `name = value` the name alone if each text has it once."""
+    names = [[match[0] if (match := NAME.match(line)) else line for line in text] for text in texts]
+    once = {name for name in names[0] if all(some.count(name) == 1 for some in names)}
+    for text, some in zip(texts, names, strict=True):
+        yield [name if name in once else line for line, name in zip(text, some, strict=True)]
 
 
 def _ended(line: str) -> str:
