@@ -1,7 +1,6 @@
 """Each file of values-examples/ has a header with its purpose and its command, and renders to its golden file.
 
-golden/examples/ has in what its rendering differs from that of the defaults, where it sets more than the fields that
-nearly all set.
+golden/examples/ has in what its rendering differs from that of its common fields alone, where it sets more than those.
 """
 
 import re
@@ -39,7 +38,7 @@ REFERENCES = {
     "serviceAccountName",
 }
 
-#: Fields that say nothing new: every-field.yaml has what becomes of them.
+#: Fields that say nothing new: every-field.yaml, hello.diff and elastic.diff have what becomes of them.
 COMMON = {
     *("size", "maxSize", "minSize", "tasks", "interactive", "logging.quiet"),
     *("containers.name", "containers.image", "containers.command", "containers.workingDir"),
@@ -75,13 +74,36 @@ def fields_of(values: dict[str, Any]) -> set[str]:
     return {re.sub(r"\[\d+\]", "", path) for path, _ in upgrade.flat(values)}
 
 
+def runner_of(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the container that runs Flux."""
+    containers: list[dict[str, Any]] = values["containers"]
+    return containers[0] if len(containers) == 1 else next(one for one in containers if one.get("runFlux"))
+
+
+def common(values: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Return the common fields of values; of several containers, those of the runner."""
+    fields = {}
+    for key, value in values.items():
+        if f"{path}{key}" in COMMON:
+            fields[key] = value
+        elif key == "containers":
+            fields[key] = [common(runner_of(values), "containers.")]
+        elif isinstance(value, dict) and (below := common(value, f"{path}{key}.")):
+            fields[key] = below
+    return fields
+
+
 SPECIAL = [name for name in NAMES if not fields_of(values_of(name)) <= COMMON]
 
 
 @pytest.fixture(scope="module")
 def render(helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Render:
     """Return what the values of a release render to, without the keys: they follow from the seed and its name."""
-    known = [case({}), *(case(values_of(name), release=release_of(name)) for name in NAMES)]
+    known = [
+        case(values, release=release_of(name))
+        for name in NAMES
+        for values in (values_of(name), common(values_of(name)))
+    ]
     batch = Batch(helm4, tmp_path_factory.mktemp("batch"), known)
 
     def rendered(release: str, values: dict[str, Any]) -> str:
@@ -89,12 +111,6 @@ def render(helm4: Helm, tmp_path_factory: pytest.TempPathFactory) -> Render:
         return KEY.sub("-key = (a key)", postrender.render(stream, SEED, allow_random=False).decode())
 
     return rendered
-
-
-@pytest.fixture(scope="module")
-def defaults(render: Render) -> str:
-    """What the defaults render to, as the release flux-sample."""
-    return render("flux-sample", {})
 
 
 def named_by(values: Any) -> Iterator[str]:
@@ -147,8 +163,7 @@ def test_the_schema_accepts_each_example(name: str) -> None:
 @each_example
 def test_an_example_with_another_image_chooses_a_view_for_it(name: str) -> None:
     values = values_of(name)
-    containers = values["containers"]
-    runner = containers[0] if len(containers) == 1 else next(c for c in containers if c.get("runFlux"))
+    runner = runner_of(values)
     flux = values.get("flux", {})
     container = flux.get("container", {})
     if runner["image"] == "ubuntu:noble":
@@ -158,10 +173,9 @@ def test_an_example_with_another_image_chooses_a_view_for_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_an_example_renders_to_its_golden_file(render: Render, defaults: str, update_golden: bool, name: str) -> None:
-    release = release_of(name)
-    text = differing(defaults.replace("flux-sample", release), render(release, values_of(name)))
-    check(GOLDEN / "examples" / f"{name}.diff", text, update_golden)
+def test_an_example_renders_to_its_golden_file(render: Render, update_golden: bool, name: str) -> None:
+    base, other = (render(release_of(name), values) for values in (common(values_of(name)), values_of(name)))
+    check(GOLDEN / "examples" / f"{name}.diff", differing(base, other), update_golden)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(SPECIAL)))
