@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.errors import AwayError, RefusedError
-from minicluster.kube.port import WATCH_SECONDS, Object, Place, Sight
+from minicluster.kube.port import WATCH_SECONDS, KubePort, Object, Sight
 from minicluster.kube.tool import CommandError
 
 #: An object or a list, an error, or a `Then` of them
@@ -74,7 +74,7 @@ Run = Callable[[Sequence[str]], FakeChannel | Exception]
 
 
 @dataclass(frozen=True)
-class FakeKube(Place):
+class FakeKube(KubePort):
     """A namespace; ``has`` are the answers by kind: `job`, `pods`, `configmap`, …; `get` and `select` share them."""
 
     has: dict[str, Answer] = field(default_factory=dict)

@@ -36,13 +36,13 @@ class KubernetesJob:
     created: datetime
     size: int
     max_size: int | None  #: None when it is no longer known
-    lead_address: str  #: of the cluster that this one's brokers join; "" when they join their own lead
-    has_socket: bool  #: whether Flux can be asked
-    is_suspended: bool
-    why_suspended: str  #: "" when nothing says it
-    queue: str  #: Kueue's, "" without
-    uid: str
-    end: tuple[str, str] | None  #: how it ended (Complete, Failed, Gone) or ends (Ending), and why
+    lead_address: str = ""  #: of the cluster that this one's brokers join; "" when they join their own lead
+    has_socket: bool = True  #: whether Flux can be asked
+    is_suspended: bool = False
+    why_suspended: str = ""  #: "" when nothing says it
+    queue: str = ""  #: Kueue's, "" without
+    uid: str = ""
+    end: tuple[str, str] | None = None  #: how it ended (Complete, Failed, Gone) or ends (Ending), and why
     failed_pod: str = ""  #: name of the pod by whose exit code it failed
     groups: Mapping[str, int] = field(default_factory=dict)  #: maxSize of each group, by name
     why_no_pod: str = ""  #: what an event says of a pod that it could not make
@@ -119,7 +119,7 @@ def read_deleted_job(config: Mapping[str, Any]) -> KubernetesJob | None:
         f"its Job ended and was cleaned up, or was deleted; {_way_back(config)}`helm uninstall {release}` removes the "
         "rest",
     )
-    return _without_object(metadata["namespace"], created, int(settings["size"]), int(settings["max_size"]), end)
+    return KubernetesJob(metadata["namespace"], created, int(settings["size"]), int(settings["max_size"]), end=end)
 
 
 def _way_back(config: Mapping[str, Any]) -> str:
@@ -134,25 +134,7 @@ def job_of_pods(pods: Mapping[int, Pod]) -> KubernetesJob | None:
     if not all(pod.is_leaving or pod.has_ended for pod in pods.values()):
         return None
     some = next(iter(pods.values()))
-    return _without_object(some.namespace, min(pod.created for pod in pods.values()), len(pods), None, ENDING)
-
-
-def _without_object(
-    namespace: str, created: datetime, size: int, max_size: int | None, end: tuple[str, str]
-) -> KubernetesJob:
-    return KubernetesJob(
-        namespace=namespace,
-        created=created,
-        size=size,
-        max_size=max_size,
-        lead_address="",
-        has_socket=True,
-        is_suspended=False,
-        why_suspended="",
-        queue="",
-        uid="",
-        end=end,
-    )
+    return KubernetesJob(some.namespace, min(pod.created for pod in pods.values()), len(pods), None, end=ENDING)
 
 
 def policy_of(config: Mapping[str, Any], group: str = "") -> dict[str, Any] | None:

@@ -165,18 +165,14 @@ def _bool(loader: Any, node: Any) -> bool:
     return loader.construct_scalar(node).lower() in ("y", "yes", "on", "true")
 
 
-def _scalar(loader: Any, node: Any) -> Any:
-    return loader.construct_scalar(node)
-
-
 Loader.add_constructor(_NUMBER, _number)
 for _kind, _constructor in {
     "bool": _bool,
     "int": _tagged_number,
     "float": _tagged_number,
     "binary": _binary,
-    "timestamp": _scalar,
-    "merge": _scalar,
+    "timestamp": yaml.SafeLoader.construct_scalar,
+    "merge": yaml.SafeLoader.construct_scalar,
     "set": yaml.SafeLoader.construct_yaml_map,
     "omap": yaml.SafeLoader.construct_yaml_seq,
     "pairs": yaml.SafeLoader.construct_yaml_seq,

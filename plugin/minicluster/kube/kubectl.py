@@ -18,7 +18,7 @@ from minicluster.kube import tool
 from minicluster.kube.kubectl_stream import Stream, after_event
 from minicluster.kube.names import LABEL
 from minicluster.kube.pod_port import PodPort
-from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, Object, Place, Sight
+from minicluster.kube.port import ANSWER_SECONDS, WATCH_SECONDS, Channel, KubePort, Object, Sight
 from minicluster.kube.tool import CommandError
 
 #: HTTP's status by Kubernetes' reasons for a refusal; without one of them there was no answer that counts
@@ -44,7 +44,7 @@ NOTICE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Kubernetes(Place):
+class Kubernetes(KubePort):
     """A context of the kubeconfig and a namespace, through kubectl."""
 
     def kubectl(self, *words: str, stdin: str = "", seconds: float = tool.KUBECTL_SECONDS) -> str:
@@ -101,16 +101,14 @@ class Kubernetes(Place):
             if error.status == STATUS["Conflict"]:
                 return None
             raise
-        after_event: dict[str, Any] = json.loads(text)
-        return after_event
+        return dict(json.loads(text))
 
     def made(self, what: Object) -> Object:
         """Return an object as Kubernetes would make it; nothing is made."""
         words = ("--dry-run=server", "--output=json", "--filename=-")
         with _ported():
             text = self.kubectl("create", *words, stdin=json.dumps(what), seconds=ANSWER_SECONDS)
-        after_event: dict[str, Any] = json.loads(text)
-        return after_event
+        return dict(json.loads(text))
 
     def sights(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Sight]:
         """Yield both at each change that two watches report, until one of them ends."""

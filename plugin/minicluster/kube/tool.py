@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import dropwhile, takewhile
@@ -139,7 +139,8 @@ def program(tool: str, environment: Mapping[str, str] = os.environ) -> str:
 
 def reason(stderr: str) -> str:
     """Return a tool's reason for its failure: all of its own words, and those of a credential plugin that failed."""
-    said = "\n".join(_telling(TRACEBACK.sub("", KLOG.sub("", stderr))))
+    told = lines.split(TRACEBACK.sub("", KLOG.sub("", stderr)))
+    said = "\n".join(line for line in told if line.strip() and not NOISE.match(line))
     if match := NO_CREDENTIALS.search(said):
         # the plugin was asked more than once
         words = dict.fromkeys(lines.split(said[: match.start()]))
@@ -147,11 +148,6 @@ def reason(stderr: str) -> str:
         return ": ".join(filter(None, (why, ADVICE.sub("", feed + more).strip(), "\n".join(words).rstrip("."))))
     own = SAYS_WHY.search(said)
     return re.sub(r"\A[Ee]rror: ", "", said[own.start() :] if own else said)
-
-
-def _telling(stderr: str) -> Iterator[str]:
-    """Yield the lines that explain something."""
-    return (line for line in lines.split(stderr) if line.strip() and not NOISE.match(line))
 
 
 def _is_option(word: str) -> bool:

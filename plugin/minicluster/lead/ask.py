@@ -104,9 +104,9 @@ def program_words(lead: Lead, *words: str) -> list[str]:
     return lead.flux_words("python", "-c", BOOT, *words)
 
 
-def start(kube: KubePort, lead: Lead) -> Channel:
-    """Start what takes a program, for a conversation. Raises KubernetesError."""
-    return kube.run(lead.pod.name, lead.pod.runner, program_words(lead), has_input=True)
+def start(kube: KubePort, lead: Lead, *words: str) -> Channel:
+    """Start what takes a program with some words of its own, for a conversation. Raises KubernetesError."""
+    return kube.run(lead.pod.name, lead.pod.runner, program_words(lead, *words), has_input=True)
 
 
 #: Prints a JSON list: the settings of the lead's pod, and what Flux knows. Takes BOOT, and the program
@@ -196,7 +196,7 @@ class Conversation:
 
 
 @contextmanager
-def talk(kube: KubePort, lead: Lead, program: str) -> Iterator[Conversation]:
-    """Begin a conversation with a program on the lead. Raises KubernetesError."""
-    with closing(start(kube, lead)) as channel:
+def talk(kube: KubePort, lead: Lead, program: str, *words: str) -> Iterator[Conversation]:
+    """Begin a conversation with a program on the lead, which has some words. Raises KubernetesError."""
+    with closing(start(kube, lead, *words)) as channel:
         yield Conversation(channel, first_line(program))

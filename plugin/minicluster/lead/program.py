@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -35,9 +34,10 @@ def first_line(program: str) -> str:
     texts: dict[str, str] = {}
 
     def add(name: str) -> None:
-        text = _text(name)
-        for module in _imported(text):
-            if module not in texts:
+        text = program_text(name)
+        for indent, module in IMPORT.findall(text):
+            is_ours = (SENT / f"{module}.py").exists() or (not indent and f"{module}.py" in programs())
+            if is_ours and module not in texts:
                 add(module)
         texts[name] = text
 
@@ -47,18 +47,7 @@ def first_line(program: str) -> str:
 
 
 def program_text(program: str) -> str:
-    """Return a program that imports none of ours, for `flux python -c`: it leaves its input to the command."""
-    return _text(program)
-
-
-def _imported(text: str) -> Iterator[str]:
-    """Yield the modules of ours that a module imports, but those of the pods only if it imports them at once."""
-    for indent, name in IMPORT.findall(text):
-        if (SENT / f"{name}.py").exists() or (not indent and f"{name}.py" in programs()):
-            yield name
-
-
-def _text(name: str) -> str:
-    sent = SENT / f"{name}.py"
+    """Return a program as `flux python -c` takes it; one that imports none of ours leaves its input to the command."""
+    sent = SENT / f"{program}.py"
     file = sent if sent.exists() else programs()[sent.name]
     return without_comments(file.read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,8 +18,6 @@ from minicluster.errors import AbsentError, KubernetesError, MiniClusterError
 from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
-from minicluster.lead.ask import Conversation
-from minicluster.lead.program import first_line
 from minicluster.picture.timeline import Timeline
 from minicluster.status.document import answered
 from minicluster.status.lookup import Cluster, find
@@ -220,9 +218,8 @@ class Feed:
         lead = Cluster(self._kube, self.timeline.name).read_lead()
         if not (lead and lead.is_ready):
             return False
-        words = ask.program_words(lead, str(PICTURE_JOBS))
-        with closing(self._kube.run(lead.pod.name, lead.pod.runner, words, has_input=True)) as channel:
-            conversation, reader = Conversation(channel, first_line("observe")), Reader(self.timeline)
+        with ask.talk(self._kube, lead, "observe", str(PICTURE_JOBS)) as conversation:
+            reader = Reader(self.timeline)
             while not self._stop.is_set():
                 for reply in conversation.replies(self._near):
                     with self.lock:

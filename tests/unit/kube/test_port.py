@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from minicluster.kube.port import Place
+from minicluster.kube.kubectl import Kubernetes
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,6 @@ from minicluster.kube.port import Place
 def test_a_request_ends_with_the_deadline_and_has_a_second_at_least(
     limit: float | None, most: float, seconds: float
 ) -> None:
-    found = Place().within(limit).request_seconds(most)
+    found = Kubernetes().within(limit).request_seconds(most)
     assert found <= seconds
     assert found == pytest.approx(seconds, abs=0.5)

@@ -13,7 +13,7 @@ from minicluster.cluster.find import lead_of
 from minicluster.console.streams import aloud
 from minicluster.errors import MiniClusterError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.kube.port import KubePort, Place
+from minicluster.kube.port import KubePort
 from minicluster.lead import ask
 from minicluster.lifecycle.scaling import AskedSize, scale
 from minicluster.status.document import document
@@ -91,7 +91,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     for what in ("status", "jobs"):
         monkeypatch.setitem(ask.QUESTIONS, what, ask.QUESTIONS[what]._replace(seconds=1))
     answers = {"metadata": '{"chart": "minicluster"}'}
-    monkeypatch.setattr(Place, "helm", lambda _, *words, **__: answers.get(words[1], ""))
+    monkeypatch.setattr(KubePort, "helm", lambda _, *words, **__: answers.get(words[1], ""))
     return world
 
 
