@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicluster.errors import AwayError, RefusedError
-from minicluster.kube.port import WATCH_SECONDS, KubePort, Object, Sight
+from minicluster.kube.port import WATCH_SECONDS, Forward, KubePort, Object, Sight
 from minicluster.kube.tool import CommandError
 
 #: An object or a list, an error, or a `Then` of them
@@ -133,6 +133,10 @@ class FakeKube(KubePort):
         if isinstance(done, Exception):
             raise done
         return done
+
+    def forward(self, pod: str, port: int) -> Forward:
+        """Forward nothing: who does has a kubectl."""
+        raise NotImplementedError
 
     def log(
         self, pod: str, container: str = "", *, follow: bool = False, times: bool = False, tail: int | None = None

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from minicluster.burst import plan, removal, root
 from minicluster.burst.address import Address
@@ -23,7 +23,6 @@ from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.names import OUR_PREFIX
 from minicluster.release import helm, revisions
 
-T = TypeVar("T")
 #: What Helm says of a release whose removal was interrupted
 HALF_REMOVED = "has no deployed releases"
 

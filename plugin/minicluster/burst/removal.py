@@ -6,7 +6,6 @@ The burst's Secret is made first and removed last: where it is gone, nothing is 
 import json
 import time
 from collections.abc import Callable
-from typing import TypeVar
 
 from minicluster.burst import plan
 from minicluster.burst.root import BurstRequest
@@ -18,7 +17,6 @@ from minicluster.errors import BurstError, ToolError
 from minicluster.kube.port import Object
 from minicluster.release import helm
 
-T = TypeVar("T")
 #: Where Helm has the name of the root of a release, and the status of a release whose removal has begun
 ROOT_NAME, REMOVING = ("config", "flux", "bursting", "leadBroker", "name"), "uninstalling"
 
@@ -135,9 +133,9 @@ def _has_release(request: BurstRequest) -> bool:
     return True
 
 
-def until(condition: Callable[[], T], seconds: float) -> T:
-    """Ask each second; return the first true value, or the last value when the seconds are over."""
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Ask each second; return whether the condition held before the seconds were over."""
     end = time.monotonic() + seconds
-    while not (value := condition()) and time.monotonic() < end:
+    while not (holds := condition()) and time.monotonic() < end:
         time.sleep(1)
-    return value
+    return holds

@@ -137,12 +137,11 @@ def job_of_pods(pods: Mapping[int, Pod]) -> KubernetesJob | None:
     return KubernetesJob(some.namespace, min(pod.created for pod in pods.values()), len(pods), None, end=ENDING)
 
 
-def policy_of(config: Mapping[str, Any], group: str = "") -> dict[str, Any] | None:
-    """Return the autoscaler's policy from a MiniCluster's ConfigMap, or that of a group; None while it is off."""
+def policy_of(config: Mapping[str, Any], group: str) -> dict[str, Any] | None:
+    """Return the autoscaler's policy of a group, "" for the cluster's own, from its ConfigMap; None while it is off."""
     settings = json.loads(config.get("data", {}).get("agent.json", "{}"))
-    places = [settings, *settings.get("groups", ())]
-    names = ["", *(each["name"] for each in places[1:])]
-    policy: dict[str, Any] | None = dict(zip(names, places, strict=True)).get(group, {}).get("policy")
+    groups = {each["name"]: each for each in settings.get("groups", ())}
+    policy: dict[str, Any] | None = (groups.get(group, {}) if group else settings).get("policy")
     return policy
 
 
@@ -196,16 +195,14 @@ def wake(kube: KubePort, name: str) -> None:
 
     Raises StateError when others change it again and again, KubernetesError.
     """
-    after = None
     for _ in range(CHANGE_TRIES):
         job = kube.get("job", name)
         if not is_asleep(job):
             return
         change = {"resourceVersion": job["metadata"]["resourceVersion"], "annotations": {SUSPENDED: None}}
-        after = kube.patch("job", name, {"metadata": change, "spec": {"suspend": False}}, MANAGER)
-        if after:
+        if after := kube.patch("job", name, {"metadata": change, "spec": {"suspend": False}}, MANAGER):
             break
-    if not after:
+    else:
         raise StateError("the Job was changed again and again while it was resumed: try again")
     for _ in range(CHANGE_TRIES):
         metadata = after.get("metadata", {})

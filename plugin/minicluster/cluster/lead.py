@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicluster.cluster.job import end_of
-from minicluster.cluster.pods import REPLACED_CODES, Pod, labels_of_pods, read_pods
+from minicluster.cluster.pods import REPLACED_CODES, Pod, read_pods
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,6 @@ class Lead(Node):
 
     def __str__(self) -> str:
         return "the lead"
-
-
-def labels_of_lead(name: str) -> str:
-    """Return the label selector of the pods that are, or were, a MiniCluster's lead."""
-    return labels_of_pods(name, 0)
 
 
 def read_lead(pods: Mapping[str, Any]) -> Lead | None:

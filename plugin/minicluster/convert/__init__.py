@@ -19,7 +19,7 @@ from minicluster.convert.read import (
     is_list,
     other_version,
     read,
-    remarks,
+    remark,
     selector_remark,
 )
 from minicluster.errors import ConvertError, MiniClusterError
@@ -79,7 +79,7 @@ def convert(data: bytes) -> tuple[list[ValuesFile], list[str]]:
     for name in names:
         if names.count(name) > 1:
             raise ConvertError(f"two of them are named {name}: give each a file of its own")
-    return values, remarks(objects, names)
+    return values, [remark(one, names) for one in objects]
 
 
 def _convert(document: Document) -> ValuesFile:

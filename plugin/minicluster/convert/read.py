@@ -134,12 +134,8 @@ def _key(key: Any) -> str:
 JOB_LABEL = "batch.kubernetes.io/job-name"
 
 
-def remarks(objects: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """Return a sentence for each object; ``names`` are those of the MiniClusters."""
-    return [_remark(one, names) for one in objects]
-
-
-def _remark(document: Any, names: Sequence[str]) -> str:
+def remark(document: Any, names: Sequence[str]) -> str:
+    """Return a sentence about an object that is not converted; ``names`` are those of the MiniClusters."""
     return selector_remark(document, names) or f"{title(document)} is not converted: apply it as before"
 
 

@@ -27,7 +27,8 @@ def convert_volumes(spec: Part) -> None:
         for container in containers:
             for volume in container.members("volumes").values():
                 _keep_one_source(volume)
-        if all(_are_maps(container) for container in containers):
+        # the schema refuses volumes that are no maps
+        if all(len(one.members("volumes")) == len(one.at("volumes").fields) for one in containers):
             _share(containers)
 
 
@@ -50,11 +51,6 @@ def _convert_empty_dir(volume: Part) -> None:
     volume.drop("readOnly", "flux-operator mounts an emptyDir writable")
     if volume.get("emptyDirMedium") not in (None, "", "memory"):
         volume.drop("emptyDirMedium", "flux-operator knows only memory, in lower case")
-
-
-def _are_maps(container: Part) -> bool:
-    """Whether all volumes are maps; the schema refuses all else."""
-    return len(container.members("volumes")) == len(container.at("volumes").fields)
 
 
 def _share(containers: Iterable[Part]) -> None:

@@ -106,23 +106,15 @@ class IndexPage(Guarded):
         self.finish(rendered(page.__file__, "index.html.j2", style=style, **values))
 
 
-class Library(Guarded):
-    """Bokeh's JavaScript, from its package."""
+class Script(Guarded):
+    """The script of the page, and Bokeh's, from its package."""
 
-    def get(self, _token: str) -> None:
+    def get(self, _token: str, name: str) -> None:
         """Send it."""
         self.set_header("Content-Type", "text/javascript; charset=utf-8")
-        self.set_header("Cache-Control", "private, max-age=3600")
-        self.finish(figures.script().read_bytes())
-
-
-class PageScript(Guarded):
-    """The script of the page."""
-
-    def get(self, _token: str) -> None:
-        """Send it."""
-        self.set_header("Content-Type", "text/javascript; charset=utf-8")
-        self.finish(page.script())
+        if name == "bokeh":
+            self.set_header("Cache-Control", "private, max-age=3600")
+        self.finish(figures.script().read_bytes() if name == "bokeh" else page.script())
 
 
 class ClusterPage(Guarded):

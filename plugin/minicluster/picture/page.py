@@ -14,7 +14,6 @@ from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.reasons import with_reasons
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.console import lines, streams
-from minicluster.console.streams import Say
 from minicluster.console.templates import rendered
 from minicluster.console.terminal import ok
 from minicluster.kube.port import KubePort
@@ -42,7 +41,7 @@ def as_file(name: str, where: str, data: dict[str, Any]) -> bytes:
     return page.encode()
 
 
-def live(name: str, where: str, *, writable: bool = False) -> bytes:
+def live(name: str, where: str, *, writable: bool) -> bytes:
     """Return the page that the server of a live page sends."""
     return _page(name, _config(name, where, live=True, writable=writable), policy="", library="", script="").encode()
 
@@ -81,7 +80,7 @@ def in_html(value: object) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def write(path: Path, timeline: Timeline, where: str, say: Say) -> None:
+def write(path: Path, timeline: Timeline, where: str, say: streams.Say) -> None:
     """Write a picture as a page. Raises OutputError."""
     shown = timeline.snapshot(time.time())
     streams.write_file(path, as_file(timeline.name, where, shown), 0o644)
@@ -96,7 +95,7 @@ def of_records(name: str, rows: Iterable[Mapping[str, Any]], most: int) -> Timel
     return timeline
 
 
-def of_cluster(kube: KubePort, name: str, most: int, say: Say) -> Timeline:
+def of_cluster(kube: KubePort, name: str, most: int, say: streams.Say) -> Timeline:
     """Return the picture of a MiniCluster: from its lead, or after the end from the report in the lead's log.
 
     Raises StateError if its jobs can't be known, StatusError.

@@ -22,10 +22,9 @@ from minicluster.picture.handlers import (
     ClusterPage,
     IndexPage,
     JobAnswer,
-    Library,
     LivePage,
     Nothing,
-    PageScript,
+    Script,
 )
 from minicluster.picture.pages import LOCAL, Pages
 
@@ -77,8 +76,7 @@ class PageServer:
     def _application(self) -> Application:
         routes = [
             (r"/([^/]+)/", IndexPage),
-            (r"/([^/]+)/bokeh\.js", Library),
-            (r"/([^/]+)/page\.js", PageScript),
+            (r"/([^/]+)/(bokeh|page)\.js", Script),
             (rf"/([^/]+)/{NAME}/", ClusterPage),
             (rf"/([^/]+)/{NAME}/job", JobAnswer),
             (rf"/([^/]+)/{NAME}/change", Change),

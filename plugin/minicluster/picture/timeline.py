@@ -11,8 +11,17 @@ from typing import Any
 
 from minicluster.cluster.states import ENDED_STATES
 from minicluster.picture import node_history
-from minicluster.picture.job_history import MOST_RECORDS, JobHistory, Sample, curve, shown, status_of, steps_of, thinned
-from minicluster.picture.job_history import cores_of as cores
+from minicluster.picture.job_history import (
+    MOST_RECORDS,
+    JobHistory,
+    Sample,
+    cores_of,
+    curve,
+    shown,
+    status_of,
+    steps_of,
+    thinned,
+)
 from minicluster.picture.node_history import Mark, NodeHistory
 from minicluster.picture.use_history import UseHistory
 from minicluster.status.reported import PICTURE_JOBS, TIMES
@@ -145,7 +154,7 @@ class Timeline:
         last = self.samples[-1] if self.samples else Sample(0.0)
         active = [self.jobs.jobs[number] for number in self.jobs.active]
         running = [job for job in active if status_of(job) != "PENDING"]
-        sample = Sample(now, len(active) - len(running), len(running), sum(map(cores, running)), len(self.nodes.up))
+        sample = Sample(now, len(active) - len(running), len(running), sum(map(cores_of, running)), len(self.nodes.up))
         if now - last.t >= SAMPLE_SECONDS and sample[1:] != last[1:]:
             self.samples.append(sample)
         if len(self.samples) > 2 * MOST_RECORDS:

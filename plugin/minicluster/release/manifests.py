@@ -16,7 +16,6 @@ from minicluster.errors import ManifestError
 from minicluster.release import adopt, helm
 from minicluster.release.caller import Caller
 from minicluster.render import constants, postrender, upgrade
-from minicluster.render.constants import IMMUTABLE
 from minicluster.render.stream import split
 
 #: The hook of Helm by which a sync of Argo CD makes Jobs anew (`upgrade.replace`)
@@ -181,7 +180,7 @@ def _map(document: Any, *path: str) -> Mapping[str, Any]:
 def _immutable(job: Any) -> dict[str, Any]:
     """Return the chart's record; an empty one when the annotation is not the chart's."""
     try:
-        record = json.loads(_map(job, "metadata", "annotations").get(IMMUTABLE, "{}"))
+        record = json.loads(_map(job, "metadata", "annotations").get(constants.IMMUTABLE, "{}"))
     except (TypeError, ValueError):
         record = {}
     return record if isinstance(record, dict) else {}

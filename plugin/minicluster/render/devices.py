@@ -62,7 +62,7 @@ def uncounted(cluster: MiniClusterModel) -> Iterator[str]:
     runner = cluster.runner
     if "gpus" in runner:
         return
-    place = next(place for place, container in cluster.containers.items() if container is runner)
+    place = cluster.runner_place
     way = f"set {place}.gpus to the number that jobs may ask for, 0 for none"
     for name in sorted(limits(runner)):
         if "/" in name and variable(name) is None and not _matches(name, NO_GPUS):

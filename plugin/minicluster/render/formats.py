@@ -7,8 +7,7 @@ post-renderer can refuse a text in plain words. Editors show a format's name.
 import re
 from typing import NamedTuple
 
-from minicluster.kube.names import LABEL
-from minicluster.kube.names import WANTED as QUANTITY
+from minicluster.kube.names import LABEL, WANTED
 
 #: Control characters that no text may have.
 CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff"
@@ -60,9 +59,9 @@ FORMATS = {
         r"cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|[-.a-z0-9]+/[-._A-Za-z0-9]+",
         "be cpu, memory, ephemeral-storage, hugepages-SIZE, or the DOMAIN/NAME of a device",
     ),
-    "quantity": Format(_UNSIGNED, f"be {QUANTITY}"),
-    "capacity": Format(f"({_UNSIGNED})?", f"be {QUANTITY}"),
-    "shared-memory": Format(f"(none|{_UNSIGNED})?", f"be none or {QUANTITY}"),
+    "quantity": Format(_UNSIGNED, f"be {WANTED}"),
+    "capacity": Format(f"({_UNSIGNED})?", f"be {WANTED}"),
+    "shared-memory": Format(f"(none|{_UNSIGNED})?", f"be none or {WANTED}"),
     "timeout": Format(r"([0-9]+(\.[0-9]+)?(ms|s|m|h|d)?)?", "be a time such as 5s, 500ms or 1m"),
     "topology": Format("(kary:[0-9]+|mincrit(:[0-9]+)?|binomial|custom)?", "be kary:N, mincrit:N, binomial or custom"),
     "queue-policy": Format("|".join(["", "fcfs", "easy", "hybrid", "conservative"]), "be conservative, hybrid or easy"),

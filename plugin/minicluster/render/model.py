@@ -84,6 +84,11 @@ class MiniClusterModel(HandoverFields):
         return containers[may_run_flux(containers)[0]]
 
     @property
+    def runner_place(self) -> str:
+        """Its place in the values: ``containers[0]``."""
+        return f"containers[{may_run_flux(self.spec['containers'])[0]}]"
+
+    @property
     def runner_name(self) -> str:
         """The name of that container."""
         return str(self.runner.get("name") or self.name)

@@ -79,16 +79,7 @@ def render(
     rendered = b"".join(stream.render(data, expand))
     if not (newcomers or revisions or live):
         return rendered
-    return _with_live_jobs(rendered, newcomers, revisions, live)
-
-
-def _with_live_jobs(
-    rendered: bytes,
-    newcomers: Sequence[handover.Newcomer],
-    revisions: set[str],
-    live: Mapping[revision.Name, handover.LiveJob],
-) -> bytes:
-    """Return the stream of an upgrade, in which live Jobs stay as they were sent. Raises SpecError for a new name."""
+    # live Jobs stay as they were sent
     jobs = list(revision.applied(revision.jobs_of(rendered), live))
     revision.refuse_renamed(newcomers, {revision.name_of(job) for _, job in jobs if job})
     before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
@@ -176,14 +167,11 @@ def _shared_programs(clusters: Iterable[MiniClusterModel]) -> dict[Key, Files]:
     """Return the files of each ConfigMap that several clusters share: those of the live one, else this version's."""
     by_key: dict[Key, Files] = {}
     for cluster in clusters:
-        for one in filter(_is_shared, cluster.programs):
+        for one in cluster.programs:
             key = (cluster.namespace, one.name)
-            by_key[key] = one.files or by_key.get(key, programs_of_brokers())
+            if one.name:
+                by_key[key] = one.files or by_key.get(key, programs_of_brokers())
     return by_key
-
-
-def _is_shared(one: handover.Programs) -> bool:
-    return bool(one.name)
 
 
 def _has_own_programs(cluster: MiniClusterModel, programs: Mapping[Key, Files]) -> bool:
@@ -201,7 +189,7 @@ def _has_own_programs(cluster: MiniClusterModel, programs: Mapping[Key, Files]) 
 
 def _shared_documents(cluster: MiniClusterModel, left: dict[Key, Files]) -> Iterable[dict[str, Any]]:
     """Yield the ConfigMaps of a cluster's programs that no cluster before it had, and take them from ``left``."""
-    for one in filter(_is_shared, cluster.programs):
+    for one in cluster.programs:
         data = left.pop((cluster.namespace, one.name), None)
         if data is not None:
             for name, part in _parts(one.name, data):

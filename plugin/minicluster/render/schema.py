@@ -16,20 +16,16 @@ SCHEMA = Path(__file__).parent.parent / "chart" / "values.schema.json"
 
 
 @cache
-def _schema() -> dict[str, Any]:
-    schema: dict[str, Any] = json.loads(SCHEMA.read_bytes())
-    return schema
-
-
 def whole() -> dict[str, Any]:
     """Return the chart's schema, which nobody may change."""
-    return _schema()
+    schema: dict[str, Any] = json.loads(SCHEMA.read_bytes())
+    return schema
 
 
 def followed(rules: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the rules of a part of the schema, those of its `$ref` if it has one."""
     name = str(rules.get("$ref", "")).rpartition("/")[2]
-    return _schema()["$defs"][name] if name else rules
+    return whole()["$defs"][name] if name else rules
 
 
 def validator(schema: dict[str, Any]) -> Any:
@@ -43,14 +39,14 @@ def validator(schema: dict[str, Any]) -> Any:
 @cache
 def _validator() -> Any:
     """Return the validator of the chart's schema, one for all documents of a stream."""
-    return validator(_schema())
+    return validator(whole())
 
 
 def problems(spec: Any) -> Iterator[str]:
     """Yield a sentence for each error of a spec, shallow before deep."""
     for error in sorted(_validator().iter_errors(spec), key=lambda e: (len(e.instance_path), str(e.instance_path))):
         *place, keyword = error.schema_path
-        yield _sentence(error.instance_path, _at(spec, error.instance_path), keyword, _at(_schema(), place))
+        yield _sentence(error.instance_path, _at(spec, error.instance_path), keyword, _at(whole(), place))
 
 
 def _at(document: Any, path: Iterable[str | int]) -> Any:
@@ -84,9 +80,9 @@ def _meant(unknown: str, known: Iterable[str], at_top: bool) -> str | None:
     if unknown in BROUGHT and BROUGHT[unknown] in known:
         return BROUGHT[unknown]
     parts = {
-        "containers[0]": _schema()["$defs"]["container"],
-        "pod": _schema()["$defs"]["pod"],
-        **{name: part for name, part in _schema()["properties"].items() if part.get("type") == "object"},
+        "containers[0]": whole()["$defs"]["container"],
+        "pod": whole()["$defs"]["pod"],
+        **{name: part for name, part in whole()["properties"].items() if part.get("type") == "object"},
     }
     for name in (unknown, BROUGHT.get(unknown)) if at_top else ():
         for place, part in parts.items():
@@ -128,7 +124,7 @@ def of_helm(said: str) -> str:
 
 def _rules_at(keys: Iterable[str]) -> Mapping[str, Any]:
     """Return the part of the schema about a value."""
-    rules: Mapping[str, Any] = _schema()
+    rules: Mapping[str, Any] = whole()
     for key in keys:
         inner = rules.get("items") or rules.get("properties", {}).get(key) or rules.get("additionalProperties")
         rules = followed(inner) if isinstance(inner, Mapping) else {}

@@ -1,7 +1,6 @@
 """The settings of the programs in the pods: quoted assignments for the shell, JSON for the agent."""
 
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
 from minicluster.kube.names import to_number
@@ -46,7 +45,7 @@ def shell(cluster: MiniClusterModel) -> str:
         "mc_report_path": cluster.spec["report"]["path"],
         "mc_report_log": _flag(cluster.spec["report"]["log"]),
         "mc_state_volume": _flag(cluster.state_claim),
-        "mc_check_seconds": _check_seconds(runner),
+        "mc_check_seconds": runner.get("commands", {}).get("nodeCheckSeconds", CHECK_SECONDS),
         **dict(zip(("mc_leave_seconds", "mc_kill_seconds", "mc_end_seconds"), model.grace(cluster), strict=True)),
         "mc_preemption": _preemption(cluster),
         "mc_on_stop": cluster.spec["pod"]["onStop"],
@@ -82,18 +81,12 @@ def _group(group: NodeGroup) -> str:
     return f"{group.name} {cpus} {devices.task_variable(group.cluster)}\n"
 
 
-def _check_seconds(runner: Mapping[str, Any]) -> int:
-    """Return the seconds that the check of a node may take."""
-    seconds: int = runner.get("commands", {}).get("nodeCheckSeconds", CHECK_SECONDS)
-    return seconds
-
-
 def _of_guard(cluster: MiniClusterModel) -> dict[str, object]:
     """Return what the guard of a node is started with."""
-    idle = cluster.flux["idleJobs"]
+    idle, reserve = cluster.flux["idleJobs"], cluster.flux["memoryReserve"]
     return {
         "mc_own_shm": _flag(has_own_shared_memory(cluster)),
-        "mc_reserve": _bytes(cluster.flux["memoryReserve"]),
+        "mc_reserve": int(to_number(reserve)) if reserve else "",
         "mc_idle": f"{idle['below']} {idle['for']} {idle['action']}" if idle["for"] else "",
     }
 
@@ -104,11 +97,6 @@ def _preemption(cluster: MiniClusterModel) -> str:
     if not rules["afterSeconds"]:
         return ""
     return f"{rules['afterSeconds']} {rules['minimumRunSeconds']} {model.grace(cluster)[0]}"
-
-
-def _bytes(quantity: str) -> str:
-    """Return a quantity in bytes, "" for none."""
-    return str(int(to_number(quantity))) if quantity else ""
 
 
 def _flag(value: object) -> str:
@@ -156,6 +144,8 @@ def agent(cluster: MiniClusterModel) -> dict[str, Any]:
     Without a ``budget`` it holds no pods.
     """
     metrics, scaling = cluster.spec["metrics"], cluster.autoscaling
+    # the lead's pod has what the next lead lacks, even while there is no job
+    needs_lead = not cluster.keeps_state or bool(cluster.runner.get("launcher"))
     return {
         "name": cluster.name,
         "namespace": cluster.namespace,
@@ -169,13 +159,8 @@ def agent(cluster: MiniClusterModel) -> dict[str, Any]:
         "policy": {key: scaling[value] for key, value in POLICY.items()} if scaling else None,
         # what the agent of this version knows: a newer chart's upgrade reads it
         "policy_keys": list(POLICY),
-        "budget": {"always_lead": _needs_lead(cluster)} if cluster.spec["pod"]["disruptionBudget"] else None,
+        "budget": {"always_lead": needs_lead} if cluster.spec["pod"]["disruptionBudget"] else None,
         "port": metrics["port"] if metrics["enabled"] else None,
         "container": cluster.runner_name,
         "cpu_request": float(resources.requested_cpus(cluster.runner)),
     }
-
-
-def _needs_lead(cluster: MiniClusterModel) -> bool:
-    """Say whether the lead's pod has what the next lead lacks, even while there is no job."""
-    return not cluster.keeps_state or bool(cluster.runner.get("launcher"))

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 from minicluster.cluster import find as by_name
 from minicluster.cluster.find import Host, LiveCluster
 from minicluster.cluster.job import read_job
-from minicluster.cluster.lead import Lead, Node, labels_of_lead, read_lead, read_node
-from minicluster.cluster.pods import Pod
+from minicluster.cluster.lead import Lead, Node, read_lead, read_node
+from minicluster.cluster.pods import Pod, labels_of_pods
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import AbsentError, AccessError, KubernetesError, StateError, StatusError
 from minicluster.kube.outage import is_of_outage
@@ -50,7 +50,7 @@ class Cluster:
 
     def read_lead(self) -> Lead | None:
         """Return the newest pod of index 0 as it is; None when there is none. Raises KubernetesError."""
-        return read_lead(self.kubernetes.select("pods", labels_of_lead(self.name)))
+        return read_lead(self.kubernetes.select("pods", labels_of_pods(self.name, 0)))
 
 
 def find(kubernetes: KubePort, name: str) -> LiveCluster:

@@ -48,7 +48,9 @@ def convert(launcher: Part, words: list[str], converted: Map, implementation: st
     else:
         places = [(call.words[0].start, launch.program[0].start) for call, launch in zip(script, launches, strict=True)]
         runs = [_flux_run(launch, shape, room) for launch, shape in zip(launches, shapes, strict=True)]
-        _write_script(launcher, converted, [*words[:-1], _replaced(text, places, runs)])
+        # the lead runs the shell's text once
+        converted["containers"][0] |= {"command": [*words[:-1], _replaced(text, places, runs)], "launcher": True}
+        launcher.warn("command", "runs once, on the first node; its mpirun is `flux run` now")
     needed = max(room.slots, *(shape.cores for shape in shapes))
     if room.cpus < needed:
         converted["containers"][0]["cores"] = needed
@@ -67,12 +69,6 @@ def _replaced(text: str, places: list[tuple[int, int]], runs: list[list[str]]) -
     for (start, end), words in reversed(list(zip(places, runs, strict=True))):
         text = f"{text[:start]}{' '.join(words)} {text[end:]}"
     return text
-
-
-def _write_script(launcher: Part, converted: Map, words: list[str]) -> None:
-    """Write a shell's text that the lead runs once."""
-    converted["containers"][0] |= {"command": words, "launcher": True}
-    launcher.warn("command", "runs once, on the first node; its mpirun is `flux run` now")
 
 
 def _devices(runner: Map) -> tuple[int, int]:

@@ -195,8 +195,7 @@ def memory_reserve(cluster: MiniClusterModel) -> Iterator[str]:
 
 def cores(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield numbers of cores or GPUs that no node has: Flux would hold each of them in memory."""
-    runner = cluster.runner
-    place = next(place for place, container in cluster.containers.items() if container is runner)
+    runner, place = cluster.runner, cluster.runner_place
     asked = {f"{place}.cores" if runner.get("cores") else f"{place}.resources: cpu": cores_of(runner) or 0}
     asked[f"{place}.resources: GPUs"] = gpus(runner)
     for n, burst in enumerate(cluster.flux["bursting"]["clusters"]):
@@ -208,10 +207,9 @@ def cores(cluster: MiniClusterModel) -> Iterator[str]:
 
 def work(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield contradictions in the work that the runner gives to Flux."""
-    runner = cluster.runner
+    runner, place = cluster.runner, cluster.runner_place
     commands, command = runner.get("commands", {}), runner.get("command")
     work = command or commands.get("script")
-    place = next(place for place, container in cluster.containers.items() if container is runner)
     yield from _command_and_script(place, runner)
     if cluster.spec["interactive"] and work:
         yield "interactive is true and there is a command: an interactive cluster runs none; drop one of them"

@@ -49,7 +49,9 @@ def service_names(cluster: MiniClusterModel) -> Iterator[str]:
         return
     headless = str(cluster.spec["network"]["headlessName"])
     named = {"network.headlessName": headless}
-    if not headless or _other_services(cluster):
+    # there may be others beside the headless one, whose names begin with the cluster's
+    has_others = cluster.flux["bursting"]["expose"]["type"] or any(one.get("ports") for one in cluster.sidecars)
+    if not headless or has_others:
         named["nameOverride"] = cluster.name
     for key, name in named.items():
         if name[:1].isdigit():
@@ -57,11 +59,6 @@ def service_names(cluster: MiniClusterModel) -> Iterator[str]:
                 f"the name {name} begins with a digit: Kubernetes has such Services from {DIGITS[0]}.{DIGITS[1]} on, "
                 f"this is {version[0]}.{version[1]}; set {key} to a name that begins with a letter"
             )
-
-
-def _other_services(cluster: MiniClusterModel) -> bool:
-    """Tell whether there are Services beside the headless one; their names begin with the cluster's."""
-    return bool(cluster.flux["bursting"]["expose"]["type"] or any(one.get("ports") for one in cluster.sidecars))
 
 
 def _parts(cluster: MiniClusterModel) -> Iterator[tuple[str, str, Any]]:

@@ -132,7 +132,7 @@ def gpu_kinds(cluster: MiniClusterModel) -> Iterator[str]:
     variables = {name: devices.variable(name) for name in devices.limits(cluster.runner)}
     known = {text: name for name, text in variables.items() if text is not None}
     if len(known) > 1:
-        place = next(place for place, container in cluster.containers.items() if container is cluster.runner)
+        place = cluster.runner_place
         yield (
             f"{place}.resources.limits has {' and '.join(known.values())}: Flux numbers one kind of GPU; drop the "
             f"other, or set {place}.gpus"

@@ -22,7 +22,10 @@ def sizes(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield sizes that exclude each other, and names that would be too long."""
     size, max_size, min_size = cluster.size, cluster.max_size, cluster.spec["minSize"]
     lead = cluster.flux["bursting"]["leadBroker"].get("size", 1)
-    for place, hosts in {"maxSize": max_size, "flux.bursting.leadBroker.size": lead, **_burst_sizes(cluster)}.items():
+    hosts_of = {"maxSize": max_size, "flux.bursting.leadBroker.size": lead}
+    for n, burst in enumerate(cluster.flux["bursting"]["clusters"]):
+        hosts_of[f"flux.bursting.clusters[{n}].size"] = burst.get("size", 0)
+    for place, hosts in hosts_of.items():
         if hosts > MOST_PODS:
             yield f"{place} is {hosts}: a Job has at most {MOST_PODS} pods; lower it"
     if max_size < size:
@@ -39,11 +42,6 @@ def sizes(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"the Service {cluster.name}-lead has over {NAME_CHARACTERS} characters: shorten nameOverride"
     if cluster.flux["bursting"]["follow"]["bursts"] and len(cluster.name) > NAME_CHARACTERS - len("-follow"):
         yield f"the Deployment {cluster.name}-follow has over {NAME_CHARACTERS} characters: shorten nameOverride"
-
-
-def _burst_sizes(cluster: MiniClusterModel) -> dict[str, int]:
-    given = enumerate(cluster.flux["bursting"]["clusters"])
-    return {f"flux.bursting.clusters[{n}].size": burst["size"] for n, burst in given if "size" in burst}
 
 
 def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
@@ -185,18 +183,13 @@ def impossible(cluster: MiniClusterModel) -> Iterator[str]:
         )
     elif _able(cluster, asked.cores_of_a_node) < max(asked.nodes, 1):
         subject = f"tasks is {tasks} and size {size}" + (f", flux.optionFlags is {flags}" if flags else "")
-        place = next(place for place, container in cluster.containers.items() if container is cluster.runner)
+        most = max(part.cores or 0 for part in nodes(cluster))
         yield (
-            f"{subject}: that is {asked.cores_of_a_node} cores of a node, and Flux has {_cores(cluster)} there: the "
-            f"work could never run; ask for less, or set {place}.cores, otherwise a node's CPU limit or request"
+            f"{subject}: that is {asked.cores_of_a_node} cores of a node, and Flux has {most} there: the work could "
+            f"never run; ask for less, or set {cluster.runner_place}.cores, otherwise a node's CPU limit or request"
         )
 
 
 def _able(cluster: MiniClusterModel, cores: int) -> int:
     """Return how many nodes have at least ``cores`` cores, or may have them: only Flux finds how many they have."""
     return sum(count_hosts(part.hosts) for part in nodes(cluster) if part.cores is None or part.cores >= cores)
-
-
-def _cores(cluster: MiniClusterModel) -> int:
-    """Return the most cores of a node."""
-    return max(part.cores or 0 for part in nodes(cluster))

@@ -7,7 +7,6 @@ from typing import Any
 from minicluster.kube.names import is_zero
 from minicluster.render import mounts
 from minicluster.render.model import MiniClusterModel
-from minicluster.render.mounts import path_of
 
 #: Where a volume can come from.
 VOLUME_SOURCES = ("claimName", "hostPath", "secretName", "configMapName", "emptyDir", "csiDriver", "capacity", "image")
@@ -31,7 +30,7 @@ def volumes(cluster: MiniClusterModel) -> Iterator[str]:
     for container, fields in cluster.containers.items():
         group, place = container.partition("[")[0], f"{container}.volumes"
         named = fields.get("volumes", {})
-        yield from _mounts(place, named, _own_paths(cluster, group))
+        yield from _mounts(cluster, container, named)
         for name, volume in named.items():
             yield from _volume(f"{place}.{name}", name, volume)
             settings = {key: value for key, value in volume.items() if key not in ("path", "readOnly")}
@@ -59,21 +58,17 @@ def _claim(place: str, capacity: Any, modes: list[str] | None, pods: int) -> Ite
         yield f"{place}.accessModes is ReadWriteOncePod, and up to {pods} pods mount the claim: use ReadWriteMany"
 
 
-def _own_paths(cluster: MiniClusterModel, group: str) -> tuple[list[str], list[str]]:
-    """Return the paths that the cluster uses itself: single folders, and folders with all below them."""
-    trees = [f"{cluster.mount}/{name}" for name in FOLDERS]
-    if group == "containers" and not cluster.flux["container"]["disable"]:
-        trees += VIEW
-    return [cluster.mount], trees
-
-
-def _mounts(place: str, volumes: Mapping[str, Any], own: tuple[list[str], list[str]]) -> Iterator[str]:
+def _mounts(cluster: MiniClusterModel, container: str, volumes: Mapping[str, Any]) -> Iterator[str]:
     """Yield the volumes of a container whose paths are taken."""
-    exact, trees = own
-    seen: dict[str, str] = {}
+    # what the cluster uses itself, with all below
+    trees = [f"{cluster.mount}/{name}" for name in FOLDERS]
+    if container.startswith("containers") and not cluster.flux["container"]["disable"]:
+        trees += VIEW
+    place, seen = f"{container}.volumes", dict[str, str]()
     for name, volume in volumes.items():
-        path = path_of(volume)
-        tree = next((tree for tree in trees if f"{path}/".startswith(f"{tree}/")), path if path in exact else None)
+        path = mounts.path_of(volume)
+        own = cluster.mount if path == cluster.mount else None
+        tree = next((tree for tree in trees if f"{path}/".startswith(f"{tree}/")), own)
         if tree:
             yield f"{place}.{name}.path is {path}: {tree} is the cluster's own; mount it elsewhere"
         elif path == "/":
