@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from minicluster.documents import yamlio
+from minicluster.documents import map_at, yamlio
 from minicluster.render.model import may_run_flux
 
 Map = dict[str, Any]
@@ -26,11 +26,7 @@ class Part:
 
     def at(self, path: str) -> Part:
         """Return the map at a path; an empty one when there is none."""
-        fields = self.fields
-        for key in path.split("."):
-            value = fields.get(key)
-            fields = value if isinstance(value, dict) else {}
-        return Part(self._join(path), fields, self.report)
+        return Part(self._join(path), map_at(self.fields, *path.split(".")), self.report)
 
     def make(self, key: str) -> Part:
         """Return the map under a key, and make it when there is nothing."""

@@ -1,14 +1,14 @@
 """MiniClusters of flux-operator and MPIJobs, read as kubectl reads them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from minicluster.convert.mpijob.job_pods import OF_KUBEFLOW
-from minicluster.documents import yamlio
+from minicluster.documents import map_at, value_at, yamlio
 from minicluster.errors import ConvertError
 from minicluster.kube.names import INDEX
 from minicluster.render.stream import MPI_OPERATOR, OPERATOR
@@ -69,7 +69,7 @@ def each_object(document: Any) -> Iterator[Any]:
 
 def is_converted(document: Any) -> bool:
     """Tell a MiniCluster of flux-operator, or an MPIJob, from other objects."""
-    kind = document.get("kind") if isinstance(document, dict) else None
+    kind = value_at(document, "kind")
     group = KINDS[kind][0] if isinstance(kind, str) and kind in KINDS else None
     return group is not None and str(document.get("apiVersion")).partition("/")[0] == group
 
@@ -87,11 +87,11 @@ def title(document: Any) -> str:
     """Return kind and name of an object."""
     if not isinstance(document, dict):
         return "a document"
-    return f"{document.get('kind') or 'an object'} {_metadata(document).get('name') or 'without a name'}"
+    return f"{document.get('kind') or 'an object'} {value_at(document, 'metadata', 'name') or 'without a name'}"
 
 
 def _document(document: dict[str, Any]) -> Document:
-    metadata = _metadata(document)
+    metadata = map_at(document, "metadata")
     kind, name = document["kind"], metadata.get("name")
     a_kind = f"a{'n' if kind.startswith('MPI') else ''} {kind}"
     if not name:
@@ -107,14 +107,7 @@ def _document(document: dict[str, Any]) -> Document:
     if not isinstance(spec, dict):
         raise ConvertError(f"{kind} {name} has no spec: give the whole document")
     version = document["apiVersion"].rpartition("/")[2]
-    labels = metadata.get("labels")
-    labels = labels if isinstance(labels, dict) else {}
-    return Document(kind, version, name, str(metadata.get("namespace") or ""), labels, spec)
-
-
-def _metadata(document: dict[str, Any]) -> dict[str, Any]:
-    metadata = document.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
+    return Document(kind, version, name, str(metadata.get("namespace") or ""), map_at(metadata, "labels"), spec)
 
 
 def _fresh(value: Any) -> Any:
@@ -141,7 +134,7 @@ def remark(document: Any, names: Sequence[str]) -> str:
 
 def selector_remark(document: Any, names: Sequence[str]) -> str:
     """Return what to change in a Service that selects pods by labels that only an operator sets; "" for any other."""
-    selector = _selector(document)
+    selector = map_at(document, "spec", "selector") if value_at(document, "kind") == "Service" else {}
     gone = {key: value for key, value in selector.items() if _is_of_operator(key, value, names)}
     if not gone:
         return ""
@@ -157,13 +150,6 @@ def selector_remark(document: Any, names: Sequence[str]) -> str:
         f"{title(document)} selects pods by {', '.join(gone)}, as only an operator labels them: "
         f"apply it with the selector {json.dumps(kept)}"
     )
-
-
-def _selector(document: Any) -> Mapping[str, Any]:
-    """Return the labels by which a Service selects pods; none for any other object."""
-    spec = document.get("spec") if isinstance(document, dict) and document.get("kind") == "Service" else None
-    selector = spec.get("selector") if isinstance(spec, dict) else None
-    return selector if isinstance(selector, dict) else {}
 
 
 def _is_of_operator(key: Any, value: Any, names: Sequence[str]) -> bool:

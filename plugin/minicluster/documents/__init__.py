@@ -17,3 +17,15 @@ def value_at(document: Any, *path: str) -> Any:
     for key in path:
         document = document.get(key) if isinstance(document, Mapping) else None
     return document
+
+
+def map_at(document: Any, *path: str) -> dict[str, Any]:
+    """Return the map at a path of keys; an empty one where there is no such thing."""
+    value = value_at(document, *path)
+    return value if isinstance(value, dict) else {}
+
+
+def maps_at(document: Any, *path: str) -> list[dict[str, Any]]:
+    """Return the maps in the list at a path of keys; none where there is no such thing."""
+    value = value_at(document, *path)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -23,7 +23,7 @@ from minicluster.convert import (
     other_version,
     selector_remark,
 )
-from minicluster.documents import yamlio
+from minicluster.documents import map_at, yamlio
 from minicluster.errors import StreamError, ToolError
 from minicluster.kube import tool
 from minicluster.release import helm
@@ -164,8 +164,7 @@ def _metadata(document: Any, say: Say) -> Mapping[str, Any] | None:
     """Return the metadata of an object that is to be replaced; None for any other."""
     if not is_converted(document):
         return None
-    metadata = document.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = map_at(document, "metadata")
     is_kept = str((metadata.get("annotations") or {}).get(KEEP_ANNOTATION)).lower() == "true"
     if is_kept:
         return None

@@ -11,7 +11,7 @@ import yaml
 
 from minicluster.console import streams
 from minicluster.convert import each_object, is_list
-from minicluster.documents import value_at, yamlio
+from minicluster.documents import map_at, value_at, yamlio
 from minicluster.errors import ManifestError
 from minicluster.release import adopt, helm
 from minicluster.release.caller import Caller
@@ -67,7 +67,7 @@ def _manifest(document: Any, text: bytes) -> Manifest:
 
 def _name(document: Any) -> str:
     """Return the name of an object, or what it begins with, if the API server ends it. Raises ManifestError."""
-    metadata = _map(document, "metadata")
+    metadata = map_at(document, "metadata")
     is_generated = not metadata.get("name") and metadata.get("generateName")
     return _text(document, "metadata", "generateName" if is_generated else "name")
 
@@ -91,7 +91,7 @@ def join(objects: Sequence[Manifest]) -> bytes:
 def self_removing_job(objects: Sequence[Manifest]) -> str | None:
     """Return the problem of a Job that is removed when it has ended, which the next sync creates again; else None."""
     for one in _apart(objects):
-        if one.kind == "Job" and "ttlSecondsAfterFinished" in _map(one.document, "spec"):
+        if one.kind == "Job" and "ttlSecondsAfterFinished" in map_at(one.document, "spec"):
             return f"the Job {one.name} is removed when it has ended, and the next sync runs it again: drop cleanup"
     return None
 
@@ -99,7 +99,7 @@ def self_removing_job(objects: Sequence[Manifest]) -> str | None:
 def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str]:
     """Yield what has changed since a folder was written and is immutable on a live Job, which no hook makes anew."""
     objects = list(_apart(objects))
-    if any(REPLACES in str(_map(one.document, "metadata", "annotations").get(adopt.HOOK)) for one in objects):
+    if any(REPLACES in str(map_at(one.document, "metadata", "annotations").get(adopt.HOOK)) for one in objects):
         return
     unset = dict(upgrade.flat(constants.default_values()))
     for one in objects:
@@ -128,7 +128,7 @@ def write(objects: Sequence[Manifest], folder: Path, release: str) -> None:
     files: dict[Path, bytes] = {}
     namespaces: dict[Path, object] = {}
     for one in _apart(objects):
-        namespace = _map(one.document, "metadata").get("namespace")
+        namespace = map_at(one.document, "metadata").get("namespace")
         path = folder / one.file
         if namespaces.setdefault(path, namespace) != namespace:
             # such as the programs of a release whose MiniClusters are in two namespaces
@@ -171,20 +171,14 @@ def _read(text: bytes, where: object) -> Any:
         raise ManifestError(f"{where} {yamlio.problem(error)}") from None
 
 
-def _map(document: Any, *path: str) -> Mapping[str, Any]:
-    """Return the map at a path in a document; an empty one when there is none."""
-    value = value_at(document, *path)
-    return value if isinstance(value, dict) else {}
-
-
 def _immutable(job: Any) -> dict[str, Any]:
     """Return the chart's record; an empty one when the annotation is not the chart's."""
     try:
-        record = json.loads(_map(job, "metadata", "annotations").get(constants.IMMUTABLE, "{}"))
+        record = json.loads(map_at(job, "metadata", "annotations").get(constants.IMMUTABLE, "{}"))
     except (TypeError, ValueError):
         record = {}
     return record if isinstance(record, dict) else {}
 
 
 def _chart(job: Any) -> Any:
-    return _map(job, "metadata", "labels").get("helm.sh/chart")
+    return map_at(job, "metadata", "labels").get("helm.sh/chart")

@@ -10,6 +10,7 @@ from typing import Any
 
 import tomli_w
 
+from minicluster.documents import map_at
 from minicluster.errors import SpecError
 from minicluster.flux import split_hosts
 from minicluster.render import model
@@ -81,23 +82,17 @@ def remarks(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"flux.scheduler.queuePolicy is {policy}, {why}"
     if tables is None:
         return
-    if "hosts" not in section(tables, "bootstrap") and cluster.max_size > 1:
+    if "hosts" not in map_at(tables, "bootstrap") and cluster.max_size > 1:
         yield "flux.brokerConfig has no bootstrap.hosts, so each broker is an instance of its own: give the hosts"
-    own = section(tables, "sched-fluxion-qmanager").get("queue-policy")
+    own = map_at(tables, "sched-fluxion-qmanager").get("queue-policy")
     if own in FAILING_POLICIES:
         yield f"flux.brokerConfig has the queue-policy {own}, {why}"
 
 
 def port(cluster: MiniClusterModel) -> int:
     """Return the port on which the brokers of the pods listen."""
-    own = section(given(cluster) or {}, "bootstrap").get("default_port")
+    own = map_at(given(cluster), "bootstrap").get("default_port")
     return own if isinstance(own, int) else BROKER_PORT
-
-
-def section(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of broker.toml; an empty one when it is missing, or no table."""
-    known = tables.get(name)
-    return known if isinstance(known, dict) else {}
 
 
 def computed(cluster: MiniClusterModel) -> dict[str, Any]:

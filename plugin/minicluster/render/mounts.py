@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from minicluster.documents import maps_at
 from minicluster.render.model import MiniClusterModel
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the C library has it
@@ -18,14 +19,11 @@ def path_of(volume: Mapping[str, Any]) -> str:
 
 def added(cluster: MiniClusterModel) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the mounts that pod.template adds, each with the name of its container."""
-    spec = cluster.spec["pod"]["template"].get("spec")
     for key in ("containers", "initContainers"):
-        containers = spec.get(key) if isinstance(spec, dict) else None
-        for container in containers if isinstance(containers, list) else ():
-            if isinstance(container, dict):
-                mounts = container.get("volumeMounts") or ()
-                mounts_given = (mount for mount in mounts if isinstance(mount, dict) and "mountPath" in mount)
-                yield from ((str(container.get("name")), mount) for mount in mounts_given)
+        for container in maps_at(cluster.spec["pod"]["template"], "spec", key):
+            for mount in maps_at(container, "volumeMounts"):
+                if "mountPath" in mount:
+                    yield str(container.get("name")), mount
 
 
 def has_own_shared_memory(cluster: MiniClusterModel) -> bool:

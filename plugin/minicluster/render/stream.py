@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from minicluster.documents import yamlio
+from minicluster.documents import map_at, yamlio
 from minicluster.errors import StreamError
 from minicluster.render.constants import IMMUTABLE
 
@@ -197,10 +197,7 @@ def _own(version: str) -> str:
 
 def name(document: Mapping[str, Any]) -> str:
     """Return the name of the MiniCluster that a document of the chart belongs to, or is."""
-    metadata = document.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    labels = metadata.get("labels")
-    return str((labels if isinstance(labels, dict) else {}).get(INSTANCE) or metadata.get("name"))
+    return str(map_at(document, "metadata", "labels").get(INSTANCE) or map_at(document, "metadata").get("name"))
 
 
 def refuse_orphans(objects: Iterable[tuple[str, bytes]], clusters: set[str]) -> None:

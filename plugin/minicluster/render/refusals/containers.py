@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minicluster.documents import BYTE_ORDER_MARK
+from minicluster.documents import BYTE_ORDER_MARK, map_at, maps_at
 from minicluster.kube.names import MOST_CORES, NAME_CHARACTERS, to_number
 from minicluster.render.devices import names as gpu_names
 from minicluster.render.model import MiniClusterModel, may_run_flux
@@ -69,9 +69,7 @@ def _other(place: str, container: Mapping[str, Any]) -> Iterator[str]:
 
 def lead_only(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield containers that can't run on the lead only, and their probes that would fail on workers."""
-    template = cluster.spec["pod"]["template"].get("spec") or {}
-    merged = template.get("initContainers") if isinstance(template, dict) else None
-    named = {c.get("name"): c for c in merged if isinstance(c, dict)} if isinstance(merged, list) else {}
+    merged = {c.get("name"): c for c in maps_at(cluster.spec["pod"]["template"], "spec", "initContainers")}
     for place, container in cluster.containers.items():
         if not container.get("leadOnly"):
             continue
@@ -84,8 +82,7 @@ def lead_only(cluster: MiniClusterModel) -> Iterator[str]:
         if cluster.joins:
             yield f"{place}.leadOnly is set, and with flux.bursting.leadBroker the lead is elsewhere: drop it"
         for probe in PROBES:
-            given = named.get(container.get("name"), {}).get(probe)
-            if isinstance(given, dict) and given.keys() & PORTS:
+            if map_at(merged.get(container.get("name")), probe).keys() & PORTS:
                 yield (
                     f"pod.template: the {probe} of {container['name']} would fail on workers, where nothing listens: "
                     "use exec, and test that JOB_COMPLETION_INDEX is 0"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from minicluster.documents import map_at, maps_at
 from minicluster.errors import SpecError
 from minicluster.flux import expand_hosts, indexed_hosts, split_hosts
 from minicluster.render import broker, constants, work
@@ -54,10 +55,8 @@ def submission(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"flux.optionFlags has {flag}, and `flux run` has no such flag: set flux.submitCommand to flux submit"
 
 
-def certificate_and_view(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield a certificate that is given twice, and a mode of a view that is not used."""
-    if cluster.flux["curveCert"] and cluster.flux["curveCertSecret"]:
-        yield "flux.curveCert and flux.curveCertSecret are both set: give one of them"
+def view(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield a mode of a view that is not used."""
     view = cluster.flux["container"]
     if view["disable"] and view["mode"] != "auto":
         yield f"flux.container.disable is true and mode is {view['mode']}: without a view there is no mode; drop it"
@@ -69,8 +68,6 @@ def bursting(cluster: MiniClusterModel) -> Iterator[str]:
     lead, topology = bursting["leadBroker"], cluster.flux["topology"]
     if bursting["hostlist"] and bursting["clusters"]:
         yield "flux.bursting has hostlist and clusters: give one of them"
-    if cluster.joins and cluster.spec["archive"]["path"]:
-        yield "archive.path and flux.bursting.leadBroker are both set: the lead cluster has the state; drop the path"
     yield from _lead(cluster)
     if cluster.is_multi_cluster and topology not in ("", "kary:0"):
         yield f"flux.topology is {topology} with bursting: every broker must reach rank 0 directly; drop it"
@@ -150,7 +147,7 @@ def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
     tables = broker.given(cluster)
     if tables is None:
         return
-    bootstrap = broker.section(tables, "bootstrap")
+    bootstrap = map_at(tables, "bootstrap")
     own, known = indexed_hosts(cluster.name, cluster.max_size), _hosts_of(bootstrap)
     missing = next((host for host in expand_hosts(own) if host not in known), None) if known else None
     if missing:
@@ -166,12 +163,12 @@ def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
         )
     paths = {
         "bootstrap.curve_cert": (bootstrap.get("curve_cert"), "curve/curve.cert"),
-        "resource.path": (broker.section(tables, "resource").get("path"), "etc/flux/system/R"),
+        "resource.path": (map_at(tables, "resource").get("path"), "etc/flux/system/R"),
     }
     for key, (path, right) in paths.items():
         if str(path).startswith(f"{cluster.mount}/") and path != f"{cluster.state}/{right}":
             yield f"flux.brokerConfig has {key} = {path}, where no file is: write {cluster.state}/{right}"
-    if cluster.state_claim and "checkpoint-period" not in broker.section(tables, "kvs"):
+    if cluster.state_claim and "checkpoint-period" not in map_at(tables, "kvs"):
         key = "claimName" if cluster.spec["state"]["claimName"] else "capacity"
         yield (
             f"flux.brokerConfig has no checkpoint-period in kvs, and state.{key} is to keep the queue of a killed "
@@ -181,12 +178,7 @@ def broker_config(cluster: MiniClusterModel) -> Iterator[str]:
 
 def _hosts_of(bootstrap: Mapping[str, Any]) -> set[str]:
     """Return the hosts of a table bootstrap; none where it is not as Flux reads it, which says so itself."""
-    given = bootstrap.get("hosts")
+    parts = [one["host"] for one in maps_at(bootstrap, "hosts") if isinstance(one.get("host"), str)]
     with suppress(SpecError):
-        parts = [
-            one["host"]
-            for one in (given if isinstance(given, list) else ())
-            if isinstance(one, dict) and isinstance(one.get("host"), str)
-        ]
         return {host for part in parts for host in expand_hosts(part)}
     return set()

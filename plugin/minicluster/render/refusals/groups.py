@@ -16,6 +16,7 @@ SHARED = ("onStop", "terminationGracePeriodSeconds", "hostNetwork", "disruptionB
 PODS = (
     containers.resources,
     containers.cores,
+    pod.exclusive,
     pod.gpu_kinds,
     pod.pod_claims,
     pod.used_claims,
@@ -27,10 +28,12 @@ PODS = (
 
 
 def groups(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what is wrong with the groups, and values that can't be beside them."""
+    """Yield what is wrong with the groups."""
     if not cluster.groups:
         return
-    yield from _beside(cluster)
+    hosts = cluster.max_size + sum(group.max_size for group in cluster.groups)
+    if hosts > MOST_PODS:
+        yield f"maxSize and the groups' come to {hosts} hosts: at most {MOST_PODS} can be; lower one"
     known = set[str]()
     of_the_cluster = {refusal for check in PODS for refusal in check(cluster)}
     for group in cluster.groups:
@@ -80,19 +83,6 @@ def _gang(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
             f"{group.place}.pod.schedulerName is {names[1] or 'unset'}, pod.schedulerName {names[0] or 'unset'}, and "
             "one scheduler starts all pods of a gang: drop it"
         )
-
-
-def _beside(cluster: MiniClusterModel) -> Iterator[str]:
-    alike = "the nodes of a burst are alike; drop the groups, and join by a burst for each kind of nodes"
-    for name, is_set, way in (
-        ("flux.bursting.leadBroker", cluster.joins, alike),
-        ("flux.minimalService", cluster.flux["minimalService"], "brokers of groups need host names; drop one of them"),
-    ):
-        if is_set:
-            yield f"groups and {name} are both set: {way}"
-    hosts = cluster.max_size + sum(group.max_size for group in cluster.groups)
-    if hosts > MOST_PODS:
-        yield f"maxSize and the groups' come to {hosts} hosts: at most {MOST_PODS} can be; lower one"
 
 
 def _autoscaling(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:

@@ -2,26 +2,54 @@
 
 from collections.abc import Iterator
 
+from minicluster.documents import map_at, maps_at, value_at
 from minicluster.kube.names import REQUEUE_ATTRIBUTE, is_zero
 from minicluster.render import devices
 from minicluster.render.constants import MULTIKUEUE, OWN_JOB_FIELDS
 from minicluster.render.model import MiniClusterModel
 
+LEAD = "flux.bursting.leadBroker"
+#: Pairs of values that exclude each other: why, and the way out
+EXCLUSIVE = (
+    ("flux.curveCert", "flux.curveCertSecret", "give one of them"),
+    (
+        "networkPolicy.enabled",
+        "pod.hostNetwork",
+        "a NetworkPolicy does not apply to the host's network; drop one of them",
+    ),
+    ("shareProcessNamespace", "pod.hostPID", "Kubernetes allows one of them; drop the other"),
+    ("groups", LEAD, "the nodes of a burst are alike; drop the groups, and join by a burst for each kind of nodes"),
+    ("groups", "flux.minimalService", "brokers of groups need host names; drop one of them"),
+    ("pod.segments", LEAD, "a burst has none; drop pod.segments"),
+    ("state.claimName", "state.capacity", "the claim is yours, or the release makes it; drop one"),
+    ("state.claimName", LEAD, "the lead has the state; drop the claim"),
+    ("state.capacity", LEAD, "the lead has the state; drop the claim"),
+    ("state.claimName", "archive.path", "each restores the queue; drop one of them"),
+    ("state.capacity", "archive.path", "each restores the queue; drop one of them"),
+    ("archive.path", LEAD, "the lead cluster has the state; drop the path"),
+    ("report.path", LEAD, "the lead cluster has the jobs; drop it"),
+    ("report.log", LEAD, "the lead cluster has the jobs; drop it"),
+    ("report.log", "logging.quiet", "a quiet log is the job's output alone; set report.path"),
+    ("autoscaling.enabled", "flux.disableSocket", "the agent needs the broker's socket; drop one of them"),
+    ("metrics.enabled", "flux.disableSocket", "the agent needs the broker's socket; drop one of them"),
+    ("pod.disruptionBudget", "flux.disableSocket", "the agent needs the broker's socket; drop one of them"),
+)
+
+
+def exclusive(cluster: MiniClusterModel) -> Iterator[str]:
+    """Yield pairs of values that exclude each other."""
+    for one, other, way in EXCLUSIVE:
+        values = [value_at(cluster.spec, *path.split(".")) for path in (one, other)]
+        if all(values):
+            yield f"{one} and {other} are both {'true' if values == [True, True] else 'set'}: {way}"
+
 
 def fields(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield fields of the pod that exclude each other."""
+    """Yield fields of the pod that mean nothing, or lack another one."""
     pod = cluster.spec["pod"]
-    if cluster.spec["networkPolicy"]["enabled"] and pod["hostNetwork"]:
-        yield (
-            "networkPolicy.enabled and pod.hostNetwork are both true: a NetworkPolicy does not apply to the host's "
-            "network; drop one of them"
-        )
-    if cluster.spec["shareProcessNamespace"] and pod["hostPID"]:
-        yield "shareProcessNamespace and pod.hostPID are both true: Kubernetes allows one of them; drop the other"
     if pod["sharedMemory"] != "none" and is_zero(pod["sharedMemory"]):
         yield f"pod.sharedMemory is {pod['sharedMemory']}: give a size such as 1Gi, or none for 64 MB"
-    template = pod["template"].get("spec") or {}
-    if pod["dnsPolicy"] == "None" and not (isinstance(template, dict) and template.get("dnsConfig")):
+    if pod["dnsPolicy"] == "None" and not value_at(pod["template"], "spec", "dnsConfig"):
         yield "pod.dnsPolicy is None and no name server is given: set pod.template.spec.dnsConfig.nameservers"
 
 
@@ -42,15 +70,8 @@ def on_stop(cluster: MiniClusterModel) -> Iterator[str]:
 
 
 def kept_state(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield values that contradict a kept queue."""
+    """Yield fields of a claim that the release doesn't make."""
     state = cluster.spec["state"]
-    field = "state.claimName" if state["claimName"] else "state.capacity"
-    if state["claimName"] and state["capacity"]:
-        yield "state.claimName and state.capacity are both set: the claim is yours, or the release makes it; drop one"
-    if cluster.state_claim and cluster.joins:
-        yield f"{field} and flux.bursting.leadBroker are both set: the lead has the state; drop the claim"
-    if cluster.state_claim and cluster.spec["archive"]["path"]:
-        yield f"{field} and archive.path are both set: each restores the queue; drop one of them"
     for key in [key for key in ("storageClass", "accessModes") if not state["capacity"] and state[key]]:
         yield f"state.{key} is set without capacity: it is of a claim that the release makes; drop it"
 
@@ -60,12 +81,12 @@ def job_template(cluster: MiniClusterModel) -> Iterator[str]:
     part = cluster.spec["job"]["template"]
     if "metadata" in part:
         yield "job.template has metadata: set jobLabels and jobAnnotations"
-    spec = part.get("spec")
-    for field in spec if isinstance(spec, dict) else ():
+    spec = map_at(part, "spec")
+    for field in spec:
         if field in OWN_JOB_FIELDS:
             value = OWN_JOB_FIELDS[field]
             yield f"job.template.spec has {field}, which the chart writes: {f'set {value}' if value else 'drop it'}"
-    if isinstance(spec, dict) and spec.get("managedBy") == MULTIKUEUE:
+    if spec.get("managedBy") == MULTIKUEUE:
         yield (
             f"job.template.spec.managedBy is {MULTIKUEUE}: it would copy the Job alone to another cluster, without its "
             "ConfigMaps, Secret and Service; install where the pods are to run, or burst there"
@@ -105,7 +126,9 @@ def pod_claims(cluster: MiniClusterModel) -> Iterator[str]:
 
 def used_claims(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield claims of containers that their pod doesn't have."""
-    of_pod = {claim["name"] for claim in cluster.spec["pod"]["resourceClaims"]} | _added(cluster)
+    pod = cluster.spec["pod"]
+    added = maps_at(pod["template"], "spec", "resourceClaims")
+    of_pod = {str(claim.get("name")) for claim in [*pod["resourceClaims"], *added]}
     for place, container in {**cluster.own_containers, **cluster.containers}.items():
         is_elsewhere = place.startswith(("services", "flux.bursting.follow", "hooks"))
         for claim in container.get("resources", {}).get("claims", []):
@@ -115,14 +138,6 @@ def used_claims(cluster: MiniClusterModel) -> Iterator[str]:
             elif name not in of_pod:
                 there = ", ".join(sorted(of_pod)) or "none"
                 yield f"{place}.resources.claims has {name}, and pod.resourceClaims has {there}: add it there"
-
-
-def _added(cluster: MiniClusterModel) -> set[str]:
-    """Return the names of the claims that pod.template adds."""
-    spec = cluster.spec["pod"]["template"].get("spec")
-    claims = spec.get("resourceClaims") if isinstance(spec, dict) else None
-    listed = claims if isinstance(claims, list) else []
-    return {str(claim.get("name")) for claim in listed if isinstance(claim, dict)}
 
 
 def gpu_kinds(cluster: MiniClusterModel) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from minicluster.documents import map_at
 from minicluster.render.constants import KUEUE_ELASTIC, KUEUE_PRIORITY, KUEUE_QUEUE
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.refusals import kubernetes
@@ -77,8 +78,7 @@ def _native_gang(cluster: MiniClusterModel) -> Iterator[str]:
         ("pod.template", cluster.spec["pod"]["template"], "schedulingGroup"),
         ("job.template", cluster.spec["job"]["template"], "scheduling"),
     ):
-        spec = part.get("spec")
-        if isinstance(spec, dict) and field in spec:
+        if field in map_at(part, "spec"):
             yield f"{place}.spec has {field} and gang.kind is kubernetes, which makes the PodGroup: drop one of them"
     version = kubernetes.release(cluster.kubernetes)
     if cluster.autoscaling and version and version < RESIZABLE:
@@ -94,23 +94,16 @@ ANNOTATIONS = ("kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k8s.io/
 
 def segments(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield what is wrong with the segments of the cluster's own nodes and of its groups."""
-    own = cluster.spec["pod"]["segments"]
-    if own:
-        yield from _beside_bursts(cluster)
+    own, hostlist = cluster.spec["pod"]["segments"], cluster.flux["bursting"]["hostlist"]
+    if own and hostlist and not (cluster.joins or cluster.root_groups):
+        # nobody knows the segments of its hosts
+        yield "pod.segments and flux.bursting.hostlist are both set: give flux.bursting.clusters in place of hostlist"
     yield from _of_pods(cluster, "pod")
     yield from _cut(cluster, "size", cluster.size)
     for group in cluster.groups:
         if group.cluster.spec["pod"]["segments"] != own:
             yield from _of_pods(group.cluster, f"{group.place}.pod")
         yield from _cut(group.cluster, f"{group.place}.size", group.size)
-
-
-def _beside_bursts(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield hosts whose segments nobody knows."""
-    if cluster.joins:
-        yield "pod.segments and flux.bursting.leadBroker are both set: a burst has none; drop pod.segments"
-    elif cluster.flux["bursting"]["hostlist"] and not cluster.root_groups:
-        yield "pod.segments and flux.bursting.hostlist are both set: give flux.bursting.clusters in place of hostlist"
 
 
 def _of_pods(cluster: MiniClusterModel, place: str) -> Iterator[str]:

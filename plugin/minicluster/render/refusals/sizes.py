@@ -21,9 +21,10 @@ CRONJOB_CHARACTERS = 52
 def sizes(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield sizes that exclude each other, and names that would be too long."""
     size, max_size, min_size = cluster.size, cluster.max_size, cluster.spec["minSize"]
-    lead = cluster.flux["bursting"]["leadBroker"].get("size", 1)
+    bursting = cluster.flux["bursting"]
+    lead = bursting["leadBroker"].get("size", 1)
     hosts_of = {"maxSize": max_size, "flux.bursting.leadBroker.size": lead}
-    for n, burst in enumerate(cluster.flux["bursting"]["clusters"]):
+    for n, burst in enumerate(bursting["clusters"]):
         hosts_of[f"flux.bursting.clusters[{n}].size"] = burst.get("size", 0)
     for place, hosts in hosts_of.items():
         if hosts > MOST_PODS:
@@ -36,12 +37,14 @@ def sizes(cluster: MiniClusterModel) -> Iterator[str]:
     if len(last) > NAME_CHARACTERS:
         length = f"{len(last)} characters: {NAME_CHARACTERS} are allowed"
         yield f"the last pod would be {last}, {length}; shorten nameOverride"
-    if cluster.spec["services"] and len(cluster.name) > NAME_CHARACTERS - len("-services"):
-        yield f"the host {cluster.name}-services has over {NAME_CHARACTERS} characters: shorten nameOverride"
-    if cluster.flux["bursting"]["expose"]["type"] and len(cluster.name) > NAME_CHARACTERS - len("-lead"):
-        yield f"the Service {cluster.name}-lead has over {NAME_CHARACTERS} characters: shorten nameOverride"
-    if cluster.flux["bursting"]["follow"]["bursts"] and len(cluster.name) > NAME_CHARACTERS - len("-follow"):
-        yield f"the Deployment {cluster.name}-follow has over {NAME_CHARACTERS} characters: shorten nameOverride"
+    for what, suffix, is_there in (
+        ("host", "services", cluster.spec["services"]),
+        ("Service", "lead", bursting["expose"]["type"]),
+        ("Deployment", "follow", bursting["follow"]["bursts"]),
+    ):
+        name = f"{cluster.name}-{suffix}"
+        if is_there and len(name) > NAME_CHARACTERS:
+            yield f"the {what} {name} has over {NAME_CHARACTERS} characters: shorten nameOverride"
 
 
 def autoscaling(cluster: MiniClusterModel) -> Iterator[str]:
@@ -81,11 +84,8 @@ def agent(cluster: MiniClusterModel) -> Iterator[str]:
     parts = {f"{part}.enabled": spec[part]["enabled"] for part in ("autoscaling", "metrics")}
     parts["pod.disruptionBudget"] = spec["pod"]["disruptionBudget"]
     on = [field for field, is_on in parts.items() if is_on]
-    for field in on:
-        if cluster.joins:
-            yield f"{field} is true beside flux.bursting.leadBroker: it is for the lead's cluster; set it to false here"
-        if cluster.flux["disableSocket"]:
-            yield f"{field} and flux.disableSocket are both true: the agent needs the broker's socket; drop one of them"
+    for field in on if cluster.joins else ():
+        yield f"{field} is true beside flux.bursting.leadBroker: it is for the lead's cluster; set it to false here"
     if on and any(port in container.get("ports", []) for container in spec["containers"]):
         yield f"metrics.port is {port}, a port of another container of the pod: choose another"
     if spec["metrics"]["enabled"] and port == BROKER_PORT:

@@ -106,18 +106,10 @@ READ_ONLY = ("secretName", "configMapName", "image")
 
 
 def report(cluster: MiniClusterModel) -> Iterator[str]:
-    """Yield what is wrong with the report of the jobs."""
-    values = cluster.spec["report"]
-    for key in [key for key in ("path", "log") if values[key] and cluster.joins]:
-        yield f"report.{key} and flux.bursting.leadBroker are both set: the lead cluster has the jobs; drop it"
-    if values["log"] and cluster.spec["logging"]["quiet"]:
-        yield "report.log and logging.quiet are both true: a quiet log is the job's output alone; set report.path"
-    if values["path"] and not cluster.joins:
-        yield from _path(cluster, values["path"])
-
-
-def _path(cluster: MiniClusterModel, given: str) -> Iterator[str]:
-    """Yield why a file can't be written, or would be lost."""
+    """Yield why the report of the jobs can't be written, or would be lost."""
+    given: str = cluster.spec["report"]["path"]
+    if not given or cluster.joins:
+        return
     path, mounted = posixpath.normpath(given), _runner_mounts(cluster)
     if path == posixpath.normpath(cluster.spec["archive"]["path"]):
         yield f"report.path and archive.path are both {given}: name two files"
