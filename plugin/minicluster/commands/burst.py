@@ -1,6 +1,6 @@
 """``minicluster burst``: clusters and machines that join a root."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,38 +23,29 @@ SIZE_OPTION = click.option("--size", type=int, help="Number of hosts; by default
 VALUES_OPTION = options.values("Values of the burst's own, as Helm takes them; repeatable.")
 CHART_OPTION = click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
 TIMEOUT_OPTION = click.option(
-    "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
+    "--timeout", type=options.DURATION, default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
 
 
-def where_root_is(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where the root is."""
-    for add in (
-        click.option("--root-values", type=click.File("rb"), help="The root's values, instead of its release's."),
-        click.option(
-            "--root-namespace",
-            default="",
-            callback=options.place,
-            help="The root's namespace; by default the current one.",
-        ),
-        click.option(
-            "--root-context", default="", callback=options.place, help="The root's context; by default the current one."
-        ),
-    ):
-        function = add(function)
-    return function
-
-
-def of_root(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments and options that name a burst and its root."""
-    name, release = click.argument("name", metavar="BURST"), click.argument("release", metavar="ROOT")
-    return release(name(where_root_is(function)))
-
-
-def of_burst(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where the burst runs."""
-    where = options.namespace("The burst's namespace; by default the current one.")
-    return options.context("The burst's context; by default the current one.")(where(function))
+#: Where the root is
+where_root_is = options.together(
+    click.option(
+        "--root-context", default="", callback=options.place, help="The root's context; by default the current one."
+    ),
+    click.option(
+        "--root-namespace", default="", callback=options.place, help="The root's namespace; by default the current one."
+    ),
+    click.option("--root-values", type=click.File("rb"), help="The root's values, instead of its release's."),
+)
+#: What names a burst and its root
+of_root = options.together(
+    click.argument("release", metavar="ROOT"), click.argument("name", metavar="BURST"), where_root_is
+)
+#: Where the burst runs
+of_burst = options.together(
+    options.context("The burst's context; by default the current one."),
+    options.namespace("The burst's namespace; by default the current one."),
+)
 
 
 @click.group("burst")
@@ -166,18 +157,16 @@ def _request(
 @VALUES_OPTION
 @CHART_OPTION
 @click.option(
-    "--backlog", type=options.Duration(), default="10s", show_default=True, help="Grow when a job has waited this long."
+    "--backlog", type=options.DURATION, default="10s", show_default=True, help="Grow when a job has waited this long."
 )
 @click.option(
     "--idle",
-    type=options.Duration(),
+    type=options.DURATION,
     default="5m",
     show_default=True,
     help="Shrink when hosts have not been needed this long.",
 )
-@click.option(
-    "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long hosts have to join."
-)
+@click.option("--timeout", type=options.DURATION, default="10m", show_default=True, help="How long hosts have to join.")
 def follow_bursts(
     release: str,
     bursts: Sequence[BurstSpec],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,25 +61,22 @@ EXAMPLES = {
 }
 
 
-def upload_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command --upload and --fetch."""
-    upload = click.option(
-        "--upload", metavar="DIR", help="Bring this folder to all nodes first, and run the program in it."
-    )
-    fetch = click.option(
+upload_options = options.together(
+    click.option("--upload", metavar="DIR", help="Bring this folder to all nodes first, and run the program in it."),
+    click.option(
+        "--with",
+        "packages",
+        metavar="FILE",
+        help="With --upload: install the Python packages of a requirements.txt or uv.lock there first, once.",
+    ),
+    click.option(
         "--fetch",
         "fetched",
         multiple=True,
         metavar="PATTERN",
         help="With --upload: bring new and changed files of such names, as `*.csv` or out/, back after it; repeatable.",
-    )
-    packages = click.option(
-        "--with",
-        "packages",
-        metavar="FILE",
-        help="With --upload: install the Python packages of a requirements.txt or uv.lock there first, once.",
-    )
-    return upload(packages(fetch(command)))
+    ),
+)
 
 
 def upload_of(given: Mapping[str, Any]) -> Upload | None:

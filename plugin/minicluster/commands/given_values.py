@@ -66,10 +66,8 @@ def as_given(line: str) -> str:
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
     """What a function makes of a word; it raises SpecError for a wrong one."""
 
-    name = "text"
-
-    def __init__(self, parse: Callable[[str], Any]) -> None:
-        self._parse = parse
+    def __init__(self, parse: Callable[[str], Any], name: str = "text") -> None:
+        self._parse, self.name = parse, name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return that."""
@@ -79,19 +77,15 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # older versions have 
             self.fail(f"{error}.", param, ctx)
 
 
-class Amount(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """A quantity of a resource, as Kubernetes takes it."""
+def amount_of(resource: str) -> Parsed:
+    """Return the type of a quantity of a resource, as Kubernetes takes it."""
 
-    name = "quantity"
-
-    def __init__(self, resource: str) -> None:
-        self._resource = resource
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return it as it is. Fails for one that nobody means: most often the unit is forgotten."""
-        text = str(value)
+    def check(text: str) -> str:
+        """Return it as it is. Raises SpecError for one that nobody means: most often the unit is forgotten."""
         if text and not is_quantity(text):
-            self.fail(f"{text!r} is not {WANTED}.", param, ctx)
-        if why := unmeant(self._resource, text) if text else "":
-            self.fail(f"{text} is {why}", param, ctx)
+            raise SpecError(f"{text!r} is not {WANTED}")
+        if why := unmeant(resource, text) if text else "":
+            raise SpecError(f"{text} is {why}")
         return text
+
+    return Parsed(check)

@@ -90,8 +90,7 @@ def _write(kubernetes: Kubernetes, name: str, html: Path, most: int, report: Pat
 @click.command("output")
 @options.cluster
 @click.argument("job")
-@options.namespace("Namespace; by default the current one.")
-@options.context()
+@options.where
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
 @options.no_wait
 def output_command(name: str, job: str, namespace: str, context: str, follow: bool, no_wait: bool) -> int:

@@ -9,6 +9,7 @@ import click
 from minicluster.commands import options
 from minicluster.commands.given_values import Parsed, as_given
 from minicluster.console import streams
+from minicluster.errors import SpecError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.release.created import CreateReleaseOptions, read_keep, values_file
 
@@ -26,14 +27,13 @@ from minicluster.release.created import CreateReleaseOptions, read_keep, values_
 )
 @click.option(
     "--idle",
-    type=options.Duration(),
+    type=options.DURATION,
     help="End it after so long without a job or client; with --autoscale and --keep it sleeps.",
 )
-@options.namespace("Namespace; by default the current one.")
-@options.context()
+@options.where
 @click.option("--no-wait", is_flag=True, help="Return once the release is installed, before the quorum.")
 @click.option(
-    "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait for the quorum."
+    "--timeout", type=options.DURATION, default="10m", show_default=True, help="How long to wait for the quorum."
 )
 @click.option("--print-values", is_flag=True, help="Print a values file for Helm, and create nothing.")
 def create_command(
@@ -72,27 +72,22 @@ def _show(line: str) -> None:
     click.echo(line if not width or len(line) <= width else f"{shlex.join(words[:3])} … {shlex.join(words[-2:])}")
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """A number of nodes, or ``auto``, which is None; GROUP=NUMBER for a group."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None, str]:
-        """Return the number and the group, "" for the cluster's own nodes."""
-        group, equals, number = value.rpartition("=")
-        is_number = number.isascii() and number.isdigit() and (int(number) or group)
-        if not (is_number or number == "auto") or bool(group) != bool(equals):
-            self.fail(f"{value!r} is not a size: give a whole number, 1 or more, GROUP=NUMBER, or auto", param, ctx)
-        return None if number == "auto" else int(number), group
+def _size(text: str) -> tuple[int | None, str]:
+    """Return a number of nodes, None for ``auto``, and the group, "" for the cluster's own nodes. Raises SpecError."""
+    group, equals, number = text.rpartition("=")
+    is_number = number.isascii() and number.isdigit() and (int(number) or group)
+    if not (is_number or number == "auto") or bool(group) != bool(equals):
+        raise SpecError(f"{text!r} is not a size: give a whole number, 1 or more, GROUP=NUMBER, or auto")
+    return None if number == "auto" else int(number), group
 
 
 @click.command("scale")
 @options.of_cluster
-@click.argument("size", type=Size(), metavar="[GROUP=]SIZE|auto")
+@click.argument("size", type=Parsed(_size), metavar="[GROUP=]SIZE|auto")
 @options.yes
 @click.option("--wait", "waits", is_flag=True, help="Wait until the nodes are in Flux.")
 @click.option(
-    "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
+    "--timeout", type=options.DURATION, default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
 def scale_command(
     name: str,
@@ -129,14 +124,14 @@ def scale_command(
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Change a value, as with `helm upgrade`.")
 @click.option(
     "--grace",
-    type=options.Duration(),
+    type=options.DURATION,
     help="How long running jobs may go on, such as 10m; then they are requeued. By default, until they have ended.",
 )
 @click.option("--now", is_flag=True, help="Requeue running jobs at once.")
 @options.yes
 @click.option(
     "--timeout",
-    type=options.Duration(),
+    type=options.DURATION,
     default="10m",
     show_default=True,
     help="How long the new pods may take to reach the quorum before the change is rolled back.",
@@ -180,7 +175,7 @@ def replace_command(
 @options.of_cluster
 @options.yes
 @click.option(
-    "--timeout", type=options.Duration(), default="10m", show_default=True, help="How long its pods may take to end."
+    "--timeout", type=options.DURATION, default="10m", show_default=True, help="How long its pods may take to end."
 )
 def delete_command(name: str, namespace: str, context: str, is_sure: bool, timeout: float) -> None:
     """Remove a MiniCluster, with its release.

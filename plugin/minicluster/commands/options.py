@@ -11,10 +11,10 @@ import click
 
 from minicluster import settings
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
-from minicluster.commands.given_values import Amount, GivenValues
+from minicluster.commands.given_values import GivenValues, Parsed, amount_of
 from minicluster.console import lines, streams
 from minicluster.console.streams import Agree, Stake
-from minicluster.errors import Interrupted, StateError, ToolError
+from minicluster.errors import Interrupted, SpecError, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.constants import GROUP_LABEL
 
@@ -22,17 +22,15 @@ from minicluster.render.constants import GROUP_LABEL
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """A duration as Helm takes it, such as 5m or 1m30s; its value is in seconds."""
+def _seconds(text: str) -> float:
+    """Return the seconds of a duration as Helm takes it, such as 5m or 1m30s. Raises SpecError."""
+    parts = re.findall(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise SpecError(f"{text!r} is not a duration: write it with units, as 90s, 5m or 1h30m")
+    return sum(float(number) * UNITS[unit] for number, unit in parts)
 
-    name = "duration"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the seconds. Fails for a number without a unit."""
-        parts = re.findall(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h)", str(value))
-        if not parts or "".join(number + unit for number, unit in parts) != value:
-            self.fail(f"{value!r} is not a duration: write it with units, as 90s, 5m or 1h30m.", param, ctx)
-        return sum(float(number) * UNITS[unit] for number, unit in parts)
+DURATION = Parsed(_seconds, "duration")
 
 
 #: Where `Words` leaves them in the context of click
@@ -109,6 +107,17 @@ VALUES_TEXT = "A values file, URL, or - for standard input, as for Helm; repeata
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+def together(*options: Option) -> Option:
+    """Return several arguments and options as one, in their order."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
 def place(_context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Return a place, by the settings if none is given. The commands in messages name it, unless it is a root's."""
     kind = str(parameter.name).removeprefix("root_")
@@ -138,22 +147,15 @@ def values(text: str) -> Option:
 def of_nodes(nodes: str) -> Option:
     """Return the options of a new release, on its nodes and values; ``nodes`` is the text of -N."""
     amount = "of each node, as its request and its limit."
-    options: list[Option] = [
+    return together(
         click.option("--image", default="", help="Image of your application; by default that of the values."),
         click.option("-N", "--nodes", type=click.IntRange(min=1), help=nodes),
-        click.option("--cpu", type=Amount("cpu"), default="", metavar="QUANTITY", help=f"CPUs {amount}"),
-        click.option("--memory", type=Amount("memory"), default="", metavar="QUANTITY", help=f"Memory {amount}"),
+        click.option("--cpu", type=amount_of("cpu"), default="", metavar="QUANTITY", help=f"CPUs {amount}"),
+        click.option("--memory", type=amount_of("memory"), default="", metavar="QUANTITY", help=f"Memory {amount}"),
         click.option("--gpus", type=click.IntRange(min=0), help="GPUs of each node: a limit of nvidia.com/gpu."),
         values(VALUES_TEXT),
         click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A value, as for Helm; repeatable."),
-    ]
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
+    )
 
 
 def _names(context: click.Context, _parameter: click.Parameter, begin: str) -> list[str]:
@@ -191,21 +193,14 @@ cluster = click.argument("name", shell_complete=_names)
 cluster_or_all = click.argument("name", default="", shell_complete=_names)
 
 
-def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the argument and options that name a live MiniCluster: NAME, `--namespace`, `--context`."""
-    where = namespace("Namespace; by default the current one.")
-    return cluster(where(context()(function)))
-
-
-def no_wait(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--no-wait`."""
-    text = "Fail at once if the MiniCluster can't take commands yet; do not wake it either."
-    return click.option("--no-wait", is_flag=True, help=text)(function)
-
-
-def yes(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--yes`: whether it is given."""
-    return click.option("--yes", "is_sure", is_flag=True, help="Don't ask, even on a terminal.")(function)
+#: `--namespace` and `--context` of what is live
+where = together(namespace("Namespace; by default the current one."), context())
+#: What names a live MiniCluster
+of_cluster = together(cluster, where)
+no_wait = click.option(
+    "--no-wait", is_flag=True, help="Fail at once if the MiniCluster can't take commands yet; do not wake it either."
+)
+yes = click.option("--yes", "is_sure", is_flag=True, help="Don't ask, even on a terminal.")
 
 
 def agreement(is_sure: bool) -> Agree:

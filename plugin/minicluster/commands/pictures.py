@@ -19,8 +19,7 @@ from minicluster.status.lookup import find
 
 @click.command("dashboard")
 @options.cluster_or_all
-@options.namespace("Namespace; by default the current one.")
-@options.context()
+@options.where
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; by default a free one.")
 @click.option("--host", "hosts", multiple=True, metavar="HOST[:PORT]", help="Another name by which a proxy is reached.")
 @click.option("--writable", is_flag=True, help="Let the page cancel jobs, and drain and undrain nodes.")

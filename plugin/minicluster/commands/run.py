@@ -11,8 +11,9 @@ import click
 
 from minicluster.commands import options
 from minicluster.commands.flux import upload_of, upload_options
+from minicluster.commands.given_values import Parsed
 from minicluster.console import streams
-from minicluster.errors import UsageError
+from minicluster.errors import SpecError, UsageError
 from minicluster.kube.kubectl import Kubernetes
 
 if TYPE_CHECKING:
@@ -26,17 +27,12 @@ class WordsOfWork(options.Words):
     words = "[-- COMMAND...]"
 
 
-class Sizes(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """Sizes of MiniClusters, such as 2,4,8."""
-
-    name = "sizes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        """Return the sizes in their order."""
-        parts = str(value).split(",")
-        if not all(re.fullmatch("[1-9][0-9]{0,5}", part) for part in parts) or len(set(parts)) < len(parts):
-            self.fail(f"{value!r} is not a list of sizes: write different numbers with commas, as 2,4,8.", param, ctx)
-        return [int(part) for part in parts]
+def _sizes(text: str) -> list[int]:
+    """Return sizes of MiniClusters, such as 2,4,8, in their order. Raises SpecError."""
+    parts = text.split(",")
+    if not all(re.fullmatch("[1-9][0-9]{0,5}", part) for part in parts) or len(set(parts)) < len(parts):
+        raise SpecError(f"{text!r} is not a list of sizes: write different numbers with commas, as 2,4,8")
+    return [int(part) for part in parts]
 
 
 class Tasks(click.IntRange):
@@ -68,11 +64,11 @@ OF_OWN = ("image", "cpu", "memory", "gpus", "files", "sets", "name", "keep", "si
 @click.option(
     "--timeout",
     "seconds",
-    type=options.Duration(),
+    type=options.DURATION,
     help="Limit of time for the start and the work, such as 90s or 5m; by default none.",
 )
 @click.option("--keep", is_flag=True, help="Keep the release when the work has ended.")
-@click.option("--sizes", type=Sizes(), metavar="N,N,...", help="Run the command at each of these sizes.")
+@click.option("--sizes", type=Parsed(_sizes), metavar="N,N,...", help="Run the command at each of these sizes.")
 @click.option("--iterations", type=click.IntRange(min=1), help="Number of runs at each size; by default 1.")
 @click.option(
     "-o",
@@ -191,14 +187,14 @@ def _check(
     upload: Upload | None,
 ) -> None:
     """Raise UsageError for options that make no sense together."""
-    if sizes and not output:
-        raise UsageError("--sizes needs --output: name the folder for the results")
-    if not sizes and (output or iterations):
-        option = "--output" if output else "--iterations"
-        raise UsageError(f"{option} needs --sizes: give the sizes to run at, such as 2,4,8")
-    if sizes and nodes:
-        raise UsageError("--sizes has the numbers of nodes: drop --nodes")
-    if sizes and keep:
-        raise UsageError("--keep is for a single run: with --sizes each MiniCluster is removed before the next")
-    if sizes and upload:
-        raise UsageError("--upload is for a single run: drop --sizes")
+    needs_sizes = "needs --sizes: give the sizes to run at, such as 2,4,8"
+    for is_wrong, why in (
+        (sizes and not output, "--sizes needs --output: name the folder for the results"),
+        (not sizes and output, f"--output {needs_sizes}"),
+        (not sizes and iterations, f"--iterations {needs_sizes}"),
+        (sizes and nodes, "--sizes has the numbers of nodes: drop --nodes"),
+        (sizes and keep, "--keep is for a single run: with --sizes each MiniCluster is removed before the next"),
+        (sizes and upload, "--upload is for a single run: drop --sizes"),
+    ):
+        if is_wrong:
+            raise UsageError(why)

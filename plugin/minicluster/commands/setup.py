@@ -6,14 +6,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from minicluster import settings
 from minicluster.commands import json_keys, options
+from minicluster.commands.given_values import Parsed
 from minicluster.console import streams
-from minicluster.errors import ToolError
+from minicluster.errors import SpecError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 
 PLUGIN_NAME = "minicluster"
@@ -180,18 +180,13 @@ def _width(rows: Sequence[tuple[str, str, str]], place: int) -> int:
 TOOL_CHANGES = ("submit", "cancel", "scale", "delete")
 
 
-class Allowed(click.ParamType):  # type: ignore[type-arg]  # older versions have no argument
-    """Changes, with commas between them."""
-
-    name = "changes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return their names."""
-        names = tuple(value.split(",")) if isinstance(value, str) else value
-        for name in names:
-            if name not in TOOL_CHANGES:
-                self.fail(f"{name!r} is no change: give some of {','.join(TOOL_CHANGES)}", param, ctx)
-        return names
+def _allowed(text: str) -> list[str]:
+    """Return the names of changes that have commas between them. Raises SpecError."""
+    names = text.split(",")
+    for name in names:
+        if name not in TOOL_CHANGES:
+            raise SpecError(f"{name!r} is no change: give some of {','.join(TOOL_CHANGES)}")
+    return names
 
 
 @click.command("mcp")
@@ -199,12 +194,11 @@ class Allowed(click.ParamType):  # type: ignore[type-arg]  # older versions have
 @options.context()
 @click.option(
     "--allow",
-    type=Allowed(),
-    default=(),
+    type=Parsed(_allowed),
     metavar=",".join(TOOL_CHANGES),
     help="Changes that there are tools for; by default none.",
 )
-def mcp_command(namespace: str, context: str, allow: tuple[str, ...]) -> None:
+def mcp_command(namespace: str, context: str, allow: list[str] | None) -> None:
     """Serve MiniClusters to an AI agent.
 
     The agent starts it, and talks to it over its standard streams, by the Model Context Protocol. It uses your
@@ -226,4 +220,4 @@ def mcp_command(namespace: str, context: str, allow: tuple[str, ...]) -> None:
         raise ToolError("the package mcp is not installed: pip install 'minicluster[mcp]'")
     from minicluster.commands import mcp_server
 
-    mcp_server.serve(Kubernetes(context, namespace).settled(), allow)
+    mcp_server.serve(Kubernetes(context, namespace).settled(), allow or ())

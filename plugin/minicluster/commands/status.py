@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import click
 
@@ -16,10 +16,6 @@ from minicluster.console.terminal import StyledText
 from minicluster.errors import StatusError, UsageError, one_line
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.status.lookup import find_cluster
-
-if TYPE_CHECKING:
-    from minicluster.status.why import Reason
-    from minicluster.waiting.wait import Until
 
 #: Seconds between two looks.
 INTERVAL_SECONDS = 2
@@ -129,8 +125,8 @@ def why_command(name: str, namespace: str, context: str, job: str, request: str 
         streams.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _told(kubernetes: Kubernetes, name: str, job: str, request: str | None) -> "Iterator[Reason]":
-    """Return the sentences. Raises UsageError."""
+def _told(kubernetes: Kubernetes, name: str, job: str, request: str | None) -> Iterator[tuple[str, str]]:
+    """Return the sentences, each with the command that would change it, "" for none. Raises UsageError."""
     from minicluster.status import why
 
     if request is None:
@@ -154,8 +150,10 @@ def _told(kubernetes: Kubernetes, name: str, job: str, request: str | None) -> "
     show_default=True,
     help="Wait until Flux is ready, or until the work has ended.",
 )
-@click.option("--timeout", type=options.Duration(), help="How long to wait, such as 90s or 5m; by default forever.")
-def wait_command(name: str, namespace: str, context: str, until: "Until", timeout: float | None) -> int:
+@click.option("--timeout", type=options.DURATION, help="How long to wait, such as 90s or 5m; by default forever.")
+def wait_command(
+    name: str, namespace: str, context: str, until: Literal["quorum", "end"], timeout: float | None
+) -> int:
     """Wait for a MiniCluster.
 
     The exit code is 0 when the quorum is reached. If the MiniCluster ends, even before the quorum, it is that of the
