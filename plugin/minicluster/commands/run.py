@@ -138,10 +138,7 @@ def _of_its_own(
         with temporary.stoppable(streams.say):
             if sizes and output:
                 return run_matrix(where, run, Matrix(sizes, iterations, output), streams.say)
-            if upload:
-                return temporary.run_uploaded(where, run, upload, streams.say, streams.write, keeps=keeps)[0]
-            release = temporary.TemporaryRelease(where, run, streams.say)
-            return temporary.run_once(release, streams.say, streams.write, keeps=keeps).code
+            return temporary.run_release(where, run, upload, streams.say, streams.write, keeps=keeps)[0]
     except temporary.Stopped as stopped:
         if output:
             streams.say(f"{output} has the runs that have ended: the same command goes on with the others")

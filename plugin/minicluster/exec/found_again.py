@@ -200,12 +200,11 @@ def read_only(job: Mapping[str, Any]) -> Sequence[str]:
 class Attached(FoundAgain):
     """A command of `flux job`."""
 
-    def run(self, words: Sequence[str]) -> int:
-        """Return its exit code. Raises CutError, StateError."""
-        return self.attach(words)
-
     def attach(self, words: Sequence[str], place: int = 0) -> int:
-        """Do the same for a command that may follow another one, and go on with our input from a place on."""
+        """Run it, which may follow another command, with our input from a place on; return its exit code.
+
+        Raises CutError, StateError.
+        """
         is_attach, line = words[1] == "attach", words
         if is_attach:
             self._job = words[-1]

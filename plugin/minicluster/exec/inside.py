@@ -71,7 +71,7 @@ class _Instance(Following):
         super().__init__(kubernetes, lead, say)
         self._limit = kubernetes
         self._work, self._written = work, UntilMark()
-        self._stopped_by, self._is_late, self._is_cancelled = 0, False, False
+        self._stopped_by, self._is_late = 0, False
 
     def run(self, words: Sequence[str]) -> int:
         """Return the exit code; that of a signal, if one has ended it. Raises DeadlineError when the time is over."""
@@ -114,11 +114,6 @@ class _Instance(Following):
         # what fails here is said when it is tried again
         self._cancel(lambda _: None)
         return self._is_cancelled
-
-    def _cancel(self, say: Say) -> None:
-        if not self._is_cancelled and (job := self._try("cancel", say)):
-            self._is_cancelled = True
-            self._say(f"job {job['id']} is cancelled")
 
     def _attach(self, _words: Sequence[str], job: Mapping[str, Any]) -> tuple[str, ...]:
         return ("job", "attach", *read_only(job), job["id"])

@@ -48,7 +48,7 @@ class CutError(StateError):
 class Ours:
     """What a command has of us."""
 
-    stdin: Input | int  #: a descriptor is closed
+    stdin: Input
     told: SignalHandler = lambda _: False
     written: Written = field(default_factory=Written)
     on_terminal: bool = True  #: whether the command has our terminal, if there is one
@@ -68,7 +68,7 @@ class Piped:
 
     def run(self) -> int:
         """Run it, and return the exit code of the command. Raises CutError, and StateError if it can't be run."""
-        source = self._stdin.descriptor() if isinstance(self._stdin, Input) else self._stdin
+        source = self._stdin.descriptor()
         # before the process begins: a signal that ended us would leave the process behind
         with handle_signals(self._signal), streams.until_unread(self._signal), ExitStack() as stack:
             with held():  # the readers learn which process in the pod gets a signal
@@ -89,12 +89,8 @@ class Piped:
             for reader in readers:
                 self._wait_for(reader, process)
             code = process.wait()
-        self._end_input()
+        self._stdin.end()
         return self._code(code)
-
-    def _end_input(self) -> None:
-        if isinstance(self._stdin, Input):
-            self._stdin.end()
 
     def _wait_for(self, reader: threading.Thread, process: "subprocess.Popen[bytes]") -> None:
         """Wait until a reader has ended; end a kubectl that goes on though the command has ended, or was told to."""
@@ -149,7 +145,7 @@ class Piped:
             self._write_error(said.take(data))
             if said.code is not None and not is_ended:
                 is_ended, self._quiet_since = True, time.monotonic()
-                self._end_input()
+                self._stdin.end()
                 self._end_at_mark()
         self._write_error(said.end())
 

@@ -1,6 +1,5 @@
 """Runs a command in a node's pod with our terminal or streams, our signals, and the command's exit code."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -86,16 +85,13 @@ def run_program(
     with tempfile.TemporaryFile() as file:
         file.write(text.encode())
         file.seek(0)
-        return _piped(kubernetes, node, words, Ours(os.dup(file.fileno()), written=written or Written()))
+        return _piped(kubernetes, node, words, Ours(Input(file), written=written or Written()))
 
 
 def _piped(kubernetes: Kubernetes, node: Node, words: Sequence[str], ours: Ours) -> int:
-    def signal_words(name: str, process: str) -> list[str]:
-        return _signal_words(kubernetes, node, name, process)
-
-    is_fed = isinstance(ours.stdin, int) or ours.stdin.is_fed
-    start = ("/bin/sh", "-c", START, "fed" if is_fed else "own")
-    return Piped(kubernetes.words(*node.pod.exec_words("--stdin"), *start, *words), signal_words, ours).run()
+    start = ("/bin/sh", "-c", START, "fed" if ours.stdin.is_fed else "own")
+    line = kubernetes.words(*node.pod.exec_words("--stdin"), *start, *words)
+    return Piped(line, partial(_signal_words, kubernetes, node), ours).run()
 
 
 def _signal_words(kubernetes: Kubernetes, node: Node, name: str, process: str) -> list[str]:

@@ -67,7 +67,7 @@ def _run(kubernetes: Kubernetes, lead: Lead, words: Sequence[str], say: Say) -> 
     if words[0] in SUBMITTING:
         return _Submitting(kubernetes, lead, say).run(words)
     if attaches(words):
-        return Attached(kubernetes, lead, say).run(words)
+        return Attached(kubernetes, lead, say).attach(words)
     return run(kubernetes, lead, lead.flux_words(*words))
 
 
@@ -75,6 +75,7 @@ class Following(FoundAgain):
     """A flux command that follows a job of its own."""
 
     _was_told = False  # to end
+    _is_cancelled = False
 
     def run(self, words: Sequence[str]) -> int:
         """Run it, and attach to its job again whenever the connection breaks, or the lead is replaced."""
@@ -135,8 +136,8 @@ class Following(FoundAgain):
             self._kubernetes = self._kubernetes.within(CANCEL_SECONDS)
 
     def _cancel(self, say: Say) -> None:
-        job = self._try("cancel", say)
-        if job:
+        if not self._is_cancelled and (job := self._try("cancel", say)):
+            self._is_cancelled = True
             self._say(f"job {job['id']} is cancelled")
 
     def _try(self, action: str, say: Say) -> dict[str, Any]:

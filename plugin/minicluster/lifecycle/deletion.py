@@ -43,7 +43,7 @@ def read_contents(kubernetes: KubePort, release: str) -> Contents | None:
 def contents(manifest: bytes) -> Contents:
     """Return what a manifest has."""
     items = list(_objects(manifest))
-    ours = [item for item in items if _labels(item).get(NAME_LABEL) == "minicluster"]
+    ours = [item for item in items if _metadata(item, "labels").get(NAME_LABEL) == "minicluster"]
     return Contents(
         is_ours=bool(ours),
         clusters=[item["metadata"]["name"] for item in ours if _is_cluster(item)],
@@ -68,12 +68,12 @@ def _metadata(item: Mapping[str, Any], field: str) -> Mapping[str, str]:
     return item["metadata"].get(field) or {}
 
 
-def _labels(item: Mapping[str, Any]) -> Mapping[str, str]:
-    return _metadata(item, "labels")
-
-
 def _is_cluster(item: Mapping[str, Any]) -> bool:
-    return item["kind"] == "Job" and IMMUTABLE in _metadata(item, "annotations") and GROUP_LABEL not in _labels(item)
+    return (
+        item["kind"] == "Job"
+        and IMMUTABLE in _metadata(item, "annotations")
+        and GROUP_LABEL not in _metadata(item, "labels")
+    )
 
 
 def delete(kubernetes: KubePort, name: str, seconds: float, say: Say, agree: Agree) -> None:

@@ -20,9 +20,8 @@ from minicluster.lifecycle import leaving
 from minicluster.release.revisions import check_own_chart, is_made_anew, resize
 from minicluster.status.document import status_of
 from minicluster.status.lookup import Cluster, find, refusals, refuse_forbidden
-from minicluster.status.reporter import ended
 from minicluster.waiting.ready import find_ready_lead
-from minicluster.waiting.wait import is_ready, look_for
+from minicluster.waiting.wait import ready_lead
 
 
 class AskedSize(NamedTuple):
@@ -189,10 +188,7 @@ def _wait(cluster: Cluster, question: Message, seconds: float, tell: Callable[[i
         if left <= 0:
             why = _lacking(cluster) or "see its status"
             raise DeadlineError(f"{name} has its new size, but not all of its nodes within {seconds:g} s: {why}")
-        end_of_cluster, lead = look_for(cluster.within(left), is_ready, say)
-        if end_of_cluster:
-            raise EndError(ended(name, end_of_cluster, lead))
-        lead = find_ready_lead(cluster.kubernetes, name, say)
+        lead = ready_lead(cluster.within(left), say)
         if _watch(cluster.kubernetes, lead, question, end, tell):
             return
         time.sleep(RETRY_SECONDS)  # the lead's pod may be about to end

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from minicluster.cluster.lead import Lead
 from minicluster.console import lines
@@ -17,10 +17,9 @@ from minicluster.kube.port import KubePort
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.status.lookup import GOES_ON, Cluster, refusals
 from minicluster.status.reported import Row, ask_jobs
-from minicluster.status.reporter import ended
 from minicluster.status.table import left_at
 from minicluster.waiting.logs import FollowedLog
-from minicluster.waiting.wait import StartWatch, is_ready, look_for
+from minicluster.waiting.wait import StartWatch, ready_lead
 
 #: Runs a command with one stream for its output and its errors: those of kubectl stay apart
 MERGED = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh")
@@ -48,15 +47,11 @@ class PassedOn(io.BytesIO):
         self._place = place
         return place
 
-    def truncate(self, size: int | None = None) -> int:
-        """Keep what was passed on."""
-        return size or 0
-
     def write(self, data: bytes) -> int:  # type: ignore[override]  # no other buffer comes
         """Pass on what is new."""
-        self._place += len(data)
-        if new := data[max(0, len(data) - max(0, self._place - self._count)) :]:
+        if new := data[max(0, self._count - self._place) :]:
             self._pass_on(new)
+        self._place += len(data)
         self._count = max(self._count, self._place)
         return len(data)
 
@@ -67,7 +62,7 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
     A connection that breaks is made again, and the output copied anew. Raises StateError for a job that is refused or
     lost, for a MiniCluster that ends or can't start, and at the deadline.
     """
-    lead = ready_lead(cluster, say)
+    lead = ready_lead(cluster, say, StartWatch(cluster.name))
     try:
         said = ask(cluster.kubernetes, lead.pod, "submission", lead.flux_words("submit", *words))
     except LateError:
@@ -94,15 +89,7 @@ def run_job(cluster: Cluster, words: Sequence[str], output: IO[bytes], say: Say)
             if answer:
                 return answer
         time.sleep(LEAD_RETRY_SECONDS)
-        lead = ready_lead(cluster, say)
-
-
-def ready_lead(cluster: Cluster, say: Say) -> Lead:
-    """Return the lead as soon as it is ready. Raises StateError when it won't be, and at the deadline."""
-    end, lead = look_for(cluster, is_ready, say, StartWatch(cluster.name))
-    if lead is None or end:
-        raise StateError(ended(cluster.name, end or ("Gone", ""), lead))
-    return lead
+        lead = ready_lead(cluster, say, StartWatch(cluster.name))
 
 
 def _copy(cluster: Cluster, lead: Lead, name: str, output: IO[bytes]) -> None:
@@ -159,13 +146,8 @@ class LeadLog:
         self._uid, self._ended = "", 0.0  # of the pod that was read last, and when its log ended
         self.has_begun = False  #: whether a line was there
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
+    def close(self) -> None:
+        """Leave the log."""
         self._stop.set()
         if self._thread:
             self._thread.join(LEAVE_SECONDS)
@@ -189,7 +171,7 @@ class LeadLog:
             self._thread.join(LAST_LINES_SECONDS)
             if self._thread.is_alive():
                 # the connection hangs: two threads must not read one log
-                self._end()
+                self.close()
         if not self._error:
             self._read(lead, is_over=True)
         self.see(None)

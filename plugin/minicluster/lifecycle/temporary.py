@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from types import FrameType
 from typing import IO, Any
@@ -19,13 +19,13 @@ from minicluster.exec.upload import Upload
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask
-from minicluster.lifecycle.single_job import LeadLog, PassedOn, Write, ready_lead, run_job
+from minicluster.lifecycle.single_job import LeadLog, PassedOn, Write, run_job
 from minicluster.release import helm, oneshot
 from minicluster.release.oneshot import Oneshot
 from minicluster.status.lookup import Cluster
 from minicluster.status.reported import Row
 from minicluster.status.reporter import StateReporter, end_in_words
-from minicluster.waiting.wait import End, StartWatch, end_of_work, looks
+from minicluster.waiting.wait import End, StartWatch, end_of_work, looks, ready_lead
 
 #: Seconds in which a lead that may not be ready can cancel its jobs
 UNREADY_SECONDS = 2.0
@@ -147,7 +147,7 @@ class TemporaryRelease:
 START_QUIET_SECONDS = 2.0
 
 
-def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) -> End:
+def _run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) -> End:
     """Install a release, write its lead's log until the work has ended, remove it; return how the work ended.
 
     With ``keeps`` a release whose work has ended stays, and so does one that can't be seen any more, as its work goes
@@ -177,19 +177,29 @@ def run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) 
     return end
 
 
-def run_uploaded(  # noqa: PLR0913 - where, what, with what, and where its output goes
-    kubernetes: Kubernetes, asked: Oneshot, upload: Upload, say: Say, write: Write, *, keeps: bool = False
+def run_release(  # noqa: PLR0913 - where, what, with what, and where its output goes
+    kubernetes: Kubernetes, asked: Oneshot, upload: Upload | None, say: Say, write: Write, *, keeps: bool = False
 ) -> tuple[int, str]:
-    """Run a command as `run_once` does, on nodes that have a folder of this machine; what is new there comes back.
+    """Run a command in a release of its own; return its exit code, and what is left of the release."""
+    if upload:
+        return _run_uploaded(kubernetes, asked, upload, say, write, keeps=keeps)
+    release = TemporaryRelease(kubernetes, asked, say)
+    return _run_once(release, say, write, keeps=keeps).code, release.left
 
-    The release has no work of its own: it gets a job. Return its exit code, and what is left of the release.
+
+def _run_uploaded(  # noqa: PLR0913 - the same
+    kubernetes: Kubernetes, asked: Oneshot, upload: Upload, say: Say, write: Write, *, keeps: bool
+) -> tuple[int, str]:
+    """Run a command as `_run_once` does, on nodes that have a folder of this machine; what is new there comes back.
+
+    The release has no work of its own: it gets a job.
     """
     upload.check()
     words = oneshot.job_of(asked, "--upload").words
     release = TemporaryRelease(kubernetes, replace(asked, is_idle=True), say)
     try:
         cluster = release.install()
-        lead = ready_lead(cluster, say)
+        lead = ready_lead(cluster, say, StartWatch(cluster.name))
         brought = upload.bring(kubernetes, lead, say, waits=True)
         job, _ = release.run_job([*brought.options, *words], PassedOn(write), say)
         release.has_ended = True
@@ -213,7 +223,7 @@ def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> tuple[Object, Le
     """
     tell, check = StateReporter(cluster.kubernetes, cluster.name, say), StartWatch(cluster.name)
     begin = time.monotonic()
-    with tell.waiting(), LeadLog(cluster.kubernetes, write, say) as log:
+    with tell.waiting(), closing(LeadLog(cluster.kubernetes, write, say)) as log:
         for job, lead in looks(cluster, say):
             log.see(lead)
             if end_with(cluster.name, job, lead):

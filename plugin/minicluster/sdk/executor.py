@@ -133,17 +133,14 @@ class Instance:
         self._kube, self._name, self.job = kube, name, job
         self._node: tuple[Node, str] | None = None  # of its first broker, and the path of its socket
         self.queue = JobQueue(kube, name, self._connect)
-        self.jobs = 0  #: that have not ended
+        self.jobs = set[JobFuture]()  #: that have not ended
 
     def submit(self, words: list[str], options: JobOptions) -> JobFuture:
         """Submit a job to its queue."""
         future = self.queue.submit(words, with_folder(self._kube, self._name, options))
-        self.jobs += 1
-        future.add_done_callback(self._ended)
+        self.jobs.add(future)
+        future.add_done_callback(self.jobs.discard)
         return future
-
-    def _ended(self, _: object) -> None:
-        self.jobs -= 1
 
     def _connect(self, stop: threading.Event, note: Callable[[str], None]) -> Channel:
         """Start the program that takes jobs, where the first broker of the instance is. Raises EndError."""
@@ -191,7 +188,7 @@ class TreeExecutor(CommandExecutor):
 
     def _choose(self, words: list[str], **options: Unpack[JobOptions]) -> JobFuture:
         """Submit a job where the fewest are. The first waits until an instance runs. Raises EndedError."""
-        return min(self._running(), key=lambda one: one.jobs).submit(words, options)
+        return min(self._running(), key=lambda one: len(one.jobs)).submit(words, options)
 
     def _running(self) -> list[Instance]:
         """Return the instances that run: all, or those that do while others have no nodes for a while."""

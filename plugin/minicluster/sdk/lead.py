@@ -10,7 +10,7 @@ from typing import cast
 from minicluster import settings
 from minicluster.cluster.lead import Lead
 from minicluster.console import lines
-from minicluster.errors import AwayError, DeadlineError, EndError, ToolError
+from minicluster.errors import AwayError, DeadlineError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Forward, KubePort, PodConnection
 from minicluster.lead.ask import read
@@ -18,9 +18,8 @@ from minicluster.sdk.exceptions import ApiError, ArgumentError, translated
 from minicluster.sdk.jobs import JobOptions
 from minicluster.sdk.outcome import Result
 from minicluster.status.lookup import Cluster
-from minicluster.status.reporter import ended
 from minicluster.waiting.logs import LogPart
-from minicluster.waiting.wait import is_ready, look_for
+from minicluster.waiting.wait import ready_lead
 
 #: Seconds in which there must be a lead
 LEAD_SECONDS = 60.0
@@ -102,10 +101,7 @@ def wait_for_lead(
             told.add(text)
             LOG.warning("waiting for %s", text)
 
-    end, lead = look_for(cluster, is_ready, log, quiet=QUIET_SECONDS)
-    if end or not lead:
-        raise EndError(ended(name, end or ("Gone", ""), lead))
-    return lead
+    return ready_lead(cluster, log, quiet=QUIET_SECONDS)
 
 
 @translated()

@@ -147,17 +147,11 @@ def run(kube: "Kubernetes", asked: "Oneshot", upload: "Upload | None", progress:
     Raises DeadlineError; EndError when it can't start, or fails without an exit code; ToolError, AccessError;
     ReleaseError when the release can't be removed.
     """
-    from minicluster.lifecycle.temporary import TemporaryRelease, run_once, run_uploaded  # noqa: PLC0415 - few programs need them
+    from minicluster.lifecycle.temporary import run_release  # noqa: PLC0415 - few programs need it
 
     check_post_renderer()
     log = bytearray()
-    if upload:
-        code, left = run_uploaded(kube, asked, upload, progress, log.extend)
-        if left:
-            raise ReleaseError(left)
-        return Result(code, log.decode(errors="replace"), "")
-    release = TemporaryRelease(kube, asked, progress)
-    end = run_once(release, progress, log.extend, keeps=False)
-    if release.left:
-        raise ReleaseError(release.left)
-    return Result(end.code, log.decode(errors="replace"), "")
+    code, left = run_release(kube, asked, upload, progress, log.extend)
+    if left:
+        raise ReleaseError(left)
+    return Result(code, log.decode(errors="replace"), "")

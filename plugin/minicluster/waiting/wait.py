@@ -85,6 +85,16 @@ def look_for(
     raise AssertionError  # looks only ends with an error
 
 
+def ready_lead(
+    cluster: Cluster, say: Say, check: Callable[[LiveCluster], None] | None = None, quiet: float = 0
+) -> Lead:
+    """Return the lead as soon as it is ready. Raises EndError when it won't be, and what `look_for` raises."""
+    end, lead = look_for(cluster, is_ready, say, check, quiet)
+    if end or not lead:
+        raise EndError(ended(cluster.name, end or ("Gone", ""), lead))
+    return lead
+
+
 Seen = TypeVar("Seen")
 
 

@@ -62,8 +62,8 @@ def test_a_signal_ends_a_command_in_the_pod() -> None:
     def signal_words(name: str, process: str) -> list[str]:
         return ["kill", "-s", name, process]
 
-    with signal_during("join"):
-        assert Piped(words, signal_words, Ours(os.open(os.devnull, os.O_RDONLY))).run() == 128 + signal.SIGTERM
+    with Path(os.devnull).open("rb") as null, signal_during("join"):
+        assert Piped(words, signal_words, Ours(Input(null))).run() == 128 + signal.SIGTERM
 
 
 def test_a_signal_ends_a_command_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
