@@ -7,8 +7,6 @@ from typing import IO, Any
 import click
 
 from minicluster.burst import followers, install, machines, removal, root
-from minicluster.burst.install import How
-from minicluster.burst.root import BurstRequest
 from minicluster.commands import options
 from minicluster.commands.given_values import Parsed
 from minicluster.console import streams
@@ -23,7 +21,7 @@ SIZE_OPTION = click.option("--size", type=int, help="Number of hosts; by default
 VALUES_OPTION = options.values("Values of the burst's own, as Helm takes them; repeatable.")
 CHART_OPTION = click.option("--chart", default=str(helm.CHART), help="Another chart, such as one around the package's.")
 TIMEOUT_OPTION = click.option(
-    "--timeout", type=options.DURATION, default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
+    "--timeout", type=options.duration, default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
 
 
@@ -105,7 +103,7 @@ def install_burst(
     Creates the Secret with the root's certificate, installs the release, and undrains the hosts that `burst remove`
     drained. If hosts don't join within the timeout, the error says why, and the burst keeps trying.
     """
-    how = How(address, chart, files, timeout)
+    how = install.How(address, chart, files, timeout)
     install.begin(_request(Kubernetes(context, namespace), **of), how, size)
 
 
@@ -142,7 +140,7 @@ def _request(
     root_context: str,
     root_namespace: str,
     root_values: IO[bytes] | None,
-) -> BurstRequest:
+) -> root.BurstRequest:
     """Return the root and the burst that the options name. Raises BurstError if one doesn't exist."""
     kubernetes = Kubernetes(root_context, root_namespace)
     return root.request(release, name, kubernetes, streams.read(root_values) if root_values else None, target)
@@ -157,16 +155,16 @@ def _request(
 @VALUES_OPTION
 @CHART_OPTION
 @click.option(
-    "--backlog", type=options.DURATION, default="10s", show_default=True, help="Grow when a job has waited this long."
+    "--backlog", type=options.duration, default="10s", show_default=True, help="Grow when a job has waited this long."
 )
 @click.option(
     "--idle",
-    type=options.DURATION,
+    type=options.duration,
     default="5m",
     show_default=True,
     help="Shrink when hosts have not been needed this long.",
 )
-@click.option("--timeout", type=options.DURATION, default="10m", show_default=True, help="How long hosts have to join.")
+@click.option("--timeout", type=options.duration, default="10m", show_default=True, help="How long hosts have to join.")
 def follow_bursts(
     release: str,
     bursts: Sequence[BurstSpec],
@@ -196,5 +194,5 @@ def follow_bursts(
         (one, Kubernetes(context if one.context is None else one.context, one.namespace or namespace, is_apart=True))
         for one in bursts
     ]
-    where = How(how["address"], how["chart"], how["files"], how["timeout"])
+    where = install.How(how["address"], how["chart"], how["files"], how["timeout"])
     followers.follow(followers.FollowRequest(cluster, kubernetes, followed, where, how["backlog"], how["idle"]))

@@ -27,13 +27,13 @@ from minicluster.release.created import CreateReleaseOptions, read_keep, values_
 )
 @click.option(
     "--idle",
-    type=options.DURATION,
+    type=options.duration,
     help="End it after so long without a job or client; with --autoscale and --keep it sleeps.",
 )
 @options.where
 @click.option("--no-wait", is_flag=True, help="Return once the release is installed, before the quorum.")
 @click.option(
-    "--timeout", type=options.DURATION, default="10m", show_default=True, help="How long to wait for the quorum."
+    "--timeout", type=options.duration, default="10m", show_default=True, help="How long to wait for the quorum."
 )
 @click.option("--print-values", is_flag=True, help="Print a values file for Helm, and create nothing.")
 def create_command(
@@ -87,7 +87,7 @@ def _size(text: str) -> tuple[int | None, str]:
 @options.yes
 @click.option("--wait", "waits", is_flag=True, help="Wait until the nodes are in Flux.")
 @click.option(
-    "--timeout", type=options.DURATION, default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
+    "--timeout", type=options.duration, default="10m", show_default=True, help="How long to wait, such as 90s or 5m."
 )
 def scale_command(
     name: str,
@@ -124,14 +124,14 @@ def scale_command(
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Change a value, as with `helm upgrade`.")
 @click.option(
     "--grace",
-    type=options.DURATION,
+    type=options.duration,
     help="How long running jobs may go on, such as 10m; then they are requeued. By default, until they have ended.",
 )
 @click.option("--now", is_flag=True, help="Requeue running jobs at once.")
 @options.yes
 @click.option(
     "--timeout",
-    type=options.DURATION,
+    type=options.duration,
     default="10m",
     show_default=True,
     help="How long the new pods may take to reach the quorum before the change is rolled back.",
@@ -175,7 +175,7 @@ def replace_command(
 @options.of_cluster
 @options.yes
 @click.option(
-    "--timeout", type=options.DURATION, default="10m", show_default=True, help="How long its pods may take to end."
+    "--timeout", type=options.duration, default="10m", show_default=True, help="How long its pods may take to end."
 )
 def delete_command(name: str, namespace: str, context: str, is_sure: bool, timeout: float) -> None:
     """Remove a MiniCluster, with its release.

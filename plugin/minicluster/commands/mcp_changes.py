@@ -15,7 +15,6 @@ from pydantic import BaseModel, Field
 
 from minicluster.commands.mcp_results import TEXT_SCHEMA, TEXTS_SCHEMA, noted, told, tool
 from minicluster.console import streams
-from minicluster.console.streams import Agree, Say, Stake
 from minicluster.errors import StateError, cut, one_line
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle import deletion, scaling
@@ -100,8 +99,8 @@ class Changes:
         name: Name,
         command: Annotated[list[str], Field(min_length=1, description="Words of the command; no shell reads them")],
         *,
-        say: Say,
-        agree: Agree,
+        say: streams.Say,
+        agree: streams.Agree,
         **given: Any,
     ) -> dict[str, Any]:
         """Submit a command as a job, and return its id at once."""
@@ -117,7 +116,7 @@ class Changes:
                 future.cancel()
                 raise StateError(str(error)) from None
 
-    def cancel(self, name: Name, job: JobId, *, say: Say, agree: Agree) -> dict[str, Any]:
+    def cancel(self, name: Name, job: JobId, *, say: streams.Say, agree: streams.Agree) -> dict[str, Any]:
         """Cancel a job that waits or runs."""
         cluster, known = why.ask_job(self.kube, name, job)
         record = known["job"]
@@ -138,14 +137,14 @@ class Changes:
         size: Annotated[int | None, Field(ge=0, description="Nodes; null lets the autoscaler choose")],
         group: Annotated[str, Field(pattern=NAME_OR_NONE, description="A group; by default its own nodes")] = "",
         *,
-        say: Say,
-        agree: Agree,
+        say: streams.Say,
+        agree: streams.Agree,
     ) -> dict[str, Any]:
         """Change the size of a MiniCluster, up to its maxSize. The nodes come later: status shows them."""
         scaling.scale(self.kube, name, scaling.AskedSize(size, group), None, streams.aloud(say), agree=agree)
         return {}
 
-    def delete(self, name: Name, *, say: Say, agree: Agree) -> dict[str, Any]:
+    def delete(self, name: Name, *, say: streams.Say, agree: streams.Agree) -> dict[str, Any]:
         """Remove a MiniCluster, with its release."""
         deletion.delete(self.kube, name, DELETE_SECONDS, streams.aloud(say), agree)
         return {}
@@ -177,7 +176,7 @@ class Changes:
                 raise ToolError("nothing has changed: the user has not agreed")
             said: list[str] = []
 
-            def agree(question: str, _stake: Stake) -> None:
+            def agree(question: str, _stake: streams.Stake) -> None:
                 if self._question(said, question) != foreseen:
                     raise StateError(f"nothing has changed, as now it would be otherwise: {'; '.join(said)}; ask again")
                 said.clear()
@@ -196,7 +195,7 @@ class Changes:
         """Return what a change would say before it asks, and its question. Raises what it raises before that."""
         said: list[str] = []
 
-        def stop(question: str, _stake: Stake) -> None:
+        def stop(question: str, _stake: streams.Stake) -> None:
             raise _Asked(question)
 
         try:

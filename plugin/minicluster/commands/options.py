@@ -13,7 +13,6 @@ from minicluster import settings
 from minicluster.cluster.find import MADE_BY_CHART, broker_pods
 from minicluster.commands.given_values import GivenValues, Parsed, amount_of
 from minicluster.console import lines, streams
-from minicluster.console.streams import Agree, Stake
 from minicluster.errors import Interrupted, SpecError, StateError, ToolError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.render.constants import GROUP_LABEL
@@ -30,7 +29,7 @@ def _seconds(text: str) -> float:
     return sum(float(number) * UNITS[unit] for number, unit in parts)
 
 
-DURATION = Parsed(_seconds, "duration")
+duration = Parsed(_seconds, "duration")
 
 
 #: Where `Words` leaves them in the context of click
@@ -203,10 +202,10 @@ no_wait = click.option(
 yes = click.option("--yes", "is_sure", is_flag=True, help="Don't ask, even on a terminal.")
 
 
-def agreement(is_sure: bool) -> Agree:
+def agreement(is_sure: bool) -> streams.Agree:
     """Return what asks a person on a terminal, unless ``is_sure``. Scripts go on, except where more is at stake."""
 
-    def ask(question: str, stake: Stake) -> None:
+    def ask(question: str, stake: streams.Stake) -> None:
         if is_sure or stake == "nothing":
             return
         if sys.stdin.isatty() and sys.stderr.isatty():

@@ -64,7 +64,7 @@ OF_OWN = ("image", "cpu", "memory", "gpus", "files", "sets", "name", "keep", "si
 @click.option(
     "--timeout",
     "seconds",
-    type=options.DURATION,
+    type=options.duration,
     help="Limit of time for the start and the work, such as 90s or 5m; by default none.",
 )
 @click.option("--keep", is_flag=True, help="Keep the release when the work has ended.")

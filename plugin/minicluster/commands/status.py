@@ -150,7 +150,7 @@ def _told(kubernetes: Kubernetes, name: str, job: str, request: str | None) -> I
     show_default=True,
     help="Wait until Flux is ready, or until the work has ended.",
 )
-@click.option("--timeout", type=options.DURATION, help="How long to wait, such as 90s or 5m; by default forever.")
+@click.option("--timeout", type=options.duration, help="How long to wait, such as 90s or 5m; by default forever.")
 def wait_command(
     name: str, namespace: str, context: str, until: Literal["quorum", "end"], timeout: float | None
 ) -> int:

@@ -19,7 +19,6 @@ from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import StateError
 from minicluster.kube import tool
-from minicluster.kube.tool import CommandError
 
 #: The most names in a message
 SHOWN_NAMES = 5
@@ -239,4 +238,4 @@ def read_failure(said: bytes, code: int) -> tuple[list[FileChange], str]:
         return [FileChange(each["what"].lower(), each["name"]) for each in changes if each], ""
     left = [line for line, match in zip(told, changes, strict=True) if not match] or told
     why = SHRANK if any(map(SHORT.fullmatch, left)) else "\n".join(left)
-    return [], f"{why}: ask for a Role that allows it" if CommandError("kubectl exec", why).is_forbidden else why
+    return [], f"{why}: ask for a Role that allows it" if tool.CommandError("kubectl exec", why).is_forbidden else why

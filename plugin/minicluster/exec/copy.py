@@ -19,7 +19,6 @@ from minicluster.cluster.lead import Node
 from minicluster.cluster.pods import FIND_TOOLS
 from minicluster.console import streams
 from minicluster.console.signals import held
-from minicluster.console.streams import Say
 from minicluster.errors import StateError
 from minicluster.exec.archive import Counted, FileChange, Transfer, add, among, extract, read_failure
 from minicluster.kube.kubectl import Kubernetes, ported
@@ -52,7 +51,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def copy_into(  # noqa: PLR0913 - what, where, and what of it
-    kubernetes: Kubernetes, node: Node, source: str, path: str, say: Say, *, only: Iterable[str] | None = None
+    kubernetes: Kubernetes, node: Node, source: str, path: str, say: streams.Say, *, only: Iterable[str] | None = None
 ) -> tuple[str, str]:
     """Copy a local file or folder to a node, and say where; return the folder and the name that it has there.
 
@@ -92,7 +91,7 @@ def copy_into(  # noqa: PLR0913 - what, where, and what of it
     return folder, name
 
 
-def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: Say) -> None:
+def copy_from(kubernetes: Kubernetes, node: Node, path: str, target: str, say: streams.Say) -> None:
     """Copy a file or folder of a node to this machine, and say where. Raises StateError, OSError for the local file."""
     place = _Place(kubernetes, node, path)
     kind, _, _ = place.look()

@@ -19,7 +19,6 @@ from minicluster.cluster.find import broker_pods
 from minicluster.cluster.lead import Lead
 from minicluster.cluster.pods import FIND_TOOLS, Pod, read_all_pods
 from minicluster.console import lines, streams
-from minicluster.console.streams import Say
 from minicluster.console.terminal import ok
 from minicluster.errors import StateError, UsageError
 from minicluster.exec.copy import copy_into
@@ -68,7 +67,7 @@ class Upload(NamedTuple):
         if self.fetched and words[0] not in FOLLOWING:
             raise UsageError(f"--fetch: {what} does not wait for its job: give one of {', '.join(FOLLOWING)}")
 
-    def bring(self, kubernetes: Kubernetes, lead: Lead, say: Say, *, waits: bool = False) -> Brought:
+    def bring(self, kubernetes: Kubernetes, lead: Lead, say: streams.Say, *, waits: bool = False) -> Brought:
         """Bring the folder to all nodes that are up, or come up soon. Raises StateError; OSError for its files.
 
         With ``waits`` these are all pods that there are.
@@ -98,7 +97,7 @@ class Upload(NamedTuple):
         nodes.have(place, "site", PACKAGES_BYTES, lambda: None)
         return variables
 
-    def fetch(self, kubernetes: Kubernetes, lead: Lead, brought: Brought, say: Say) -> None:
+    def fetch(self, kubernetes: Kubernetes, lead: Lead, brought: Brought, say: streams.Say) -> None:
         """Bring the files that match a pattern, and are new or changed, back. Raises StateError; OSError."""
         if self.fetched:
             pods = pods_of(kubernetes, lead.cluster)
@@ -108,7 +107,7 @@ class Upload(NamedTuple):
 class _Nodes:
     """The nodes that get folders."""
 
-    def __init__(self, kubernetes: Kubernetes, lead: Lead, say: Say, *, waits: bool) -> None:
+    def __init__(self, kubernetes: Kubernetes, lead: Lead, say: streams.Say, *, waits: bool) -> None:
         self.kubernetes, self.lead, self.say = kubernetes, lead, say
         self._seconds = ALL_SECONDS if waits else JOIN_SECONDS
         pods = pods_of(kubernetes, lead.cluster)
@@ -170,7 +169,7 @@ def digest_of(states: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:20]
 
 
-def _warn(folder: str, files: Mapping[str, Path], say: Say) -> int:
+def _warn(folder: str, files: Mapping[str, Path], say: streams.Say) -> int:
     """Say what is large; return the size."""
     from rich.filesize import decimal  # noqa: PLC0415 - see terminal.py
 
@@ -214,7 +213,7 @@ def _copies(lead: Lead, folder: str, name: str, *words: str) -> list[str]:
     return program_words(lead, folder, name, f"minicluster-{uuid.uuid4().hex}", streams.program(), *words)
 
 
-def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: Say) -> int:
+def distribute(kubernetes: Kubernetes, lead: Lead, folder: str, name: str, say: streams.Say) -> int:
     """Bring a file or folder of the lead to all other nodes; return the exit code. Names nodes that are down."""
     hosts = pods_of(kubernetes, lead.cluster)
     code = run_program(kubernetes, lead, _copies(lead, folder, name, "0", "", *hosts), first_line("distribute"))

@@ -24,7 +24,6 @@ from minicluster.exec.archive import STALLED_SECONDS
 from minicluster.exec.copy import BROKEN
 from minicluster.kube import tool
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.kube.tool import CommandError
 from minicluster.lead.program import BOOT, first_line
 from minicluster.status.lookup import refusals
 
@@ -216,6 +215,6 @@ def install(kubernetes: Kubernetes, lead: Lead, target: str, name: str, folder: 
     )
     try:
         told = kubernetes.kubectl(*words, seconds=INSTALL_SECONDS)
-    except CommandError as error:
+    except tool.CommandError as error:
         raise StateError(f"{name} is not installed: {error.reason}") from None
     return dict(line.split("=", 1) for line in lines.split(told)[-2:])

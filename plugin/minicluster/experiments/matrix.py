@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minicluster.console import streams
-from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, Share, StyledText, failure
 from minicluster.errors import OutputError, SpecError, StateError
 from minicluster.experiments import results
-from minicluster.experiments.results import Results
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle.temporary import TemporaryRelease
 from minicluster.release import oneshot
-from minicluster.release.oneshot import Oneshot, SingleJob
 
 PLOT, REPORT_PAGE = "wall-time.png", "report.html"
 
@@ -36,17 +33,17 @@ class Matrix:
 class Experiment(NamedTuple):
     """The runs of one size."""
 
-    asked: Oneshot  #: of its MiniCluster, which runs no command itself
-    job: SingleJob  #: of each run
+    asked: oneshot.Oneshot  #: of its MiniCluster, which runs no command itself
+    job: oneshot.SingleJob  #: of each run
 
 
-def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say) -> int:
+def run_matrix(kubernetes: Kubernetes, asked: oneshot.Oneshot, matrix: Matrix, say: streams.Say) -> int:
     """Run what the folder has no record of; return 0 if all runs have ended with 0, else 1.
 
     Each size has a MiniCluster of its own, which is removed, whatever is raised. A size that fails is told, and the
     next one begins. Raises UsageError for a folder of another matrix; SpecError, ToolError for a refusal; OutputError.
     """
-    records = Results(matrix.folder)
+    records = results.Results(matrix.folder)
     plans = {size: plan(asked, size) for size in matrix.sizes}
     values = {size: one.job.values for size, one in plans.items()}
     records.check(values)
@@ -79,7 +76,7 @@ def run_matrix(kubernetes: Kubernetes, asked: Oneshot, matrix: Matrix, say: Say)
 class _RunTeller:
     """Says what a matrix does; each step has the share of the runs that have ended, and when all will have."""
 
-    def __init__(self, total: int, missing: int, say: Say) -> None:
+    def __init__(self, total: int, missing: int, say: streams.Say) -> None:
         self._total, self._missing, self._say = total, missing, say
         self._ran, self._begin = 0, time.monotonic()
 
@@ -106,7 +103,11 @@ class _RunTeller:
 
 
 def _run_size(
-    kubernetes: Kubernetes, experiment: Experiment, iterations: Iterable[int], records: Results, tell: _RunTeller
+    kubernetes: Kubernetes,
+    experiment: Experiment,
+    iterations: Iterable[int],
+    records: results.Results,
+    tell: _RunTeller,
 ) -> None:
     """Run some iterations of a size, one after the other, in one MiniCluster. Raises StateError, ToolError."""
     release = TemporaryRelease(kubernetes, experiment.asked, tell)
@@ -119,7 +120,9 @@ def _run_size(
         release.remove()
 
 
-def _run(release: TemporaryRelease, experiment: Experiment, iteration: int, records: Results, tell: _RunTeller) -> None:
+def _run(
+    release: TemporaryRelease, experiment: Experiment, iteration: int, records: results.Results, tell: _RunTeller
+) -> None:
     """Run one iteration, and write its output and its record. Raises StateError, OutputError."""
     path = records.output(experiment.job.size, iteration)
     tell.begin(experiment.job.size, iteration)
@@ -137,7 +140,7 @@ def _run(release: TemporaryRelease, experiment: Experiment, iteration: int, reco
     tell.end(f"size {experiment.job.size}, iteration {iteration}: {how}", code)
 
 
-def _draw(records: Results, say: Say) -> None:
+def _draw(records: results.Results, say: streams.Say) -> None:
     try:
         results.draw_plot(records.records(), records.folder / PLOT)
     except ImportError:
@@ -148,7 +151,7 @@ def _draw(records: Results, say: Say) -> None:
         say("no report.html: pip install 'minicluster[dashboard]'")
 
 
-def plan(asked: Oneshot, size: int) -> Experiment:
+def plan(asked: oneshot.Oneshot, size: int) -> Experiment:
     """Return what runs at a size; the name of its release ends with the size.
 
     Raises SpecError for values that are refused, or make more than one job; ToolError.

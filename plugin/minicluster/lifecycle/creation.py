@@ -8,7 +8,6 @@ from minicluster.console.terminal import ok
 from minicluster.errors import DeadlineError, EndError, KubernetesError, StateError
 from minicluster.kube.port import KubePort, Object
 from minicluster.release import created
-from minicluster.release.created import CreateReleaseOptions
 from minicluster.status.lookup import find_cluster, refusals
 from minicluster.status.reporter import ended
 from minicluster.waiting.wait import StartWatch, is_ready, look_for
@@ -25,7 +24,7 @@ ROLE = {
 }
 
 
-def with_storage(kubernetes: KubePort, asked: CreateReleaseOptions) -> CreateReleaseOptions:
+def with_storage(kubernetes: KubePort, asked: created.CreateReleaseOptions) -> created.CreateReleaseOptions:
     """Return what is asked, with what its storage class offers. Raises UsageError, StateError, AccessError."""
     created.check(asked)
     if not asked.keep:
@@ -38,7 +37,7 @@ def with_storage(kubernetes: KubePort, asked: CreateReleaseOptions) -> CreateRel
     return replace(asked, keep=asked.keep._replace(of_one_node=f"{name} ({provisioner})"))
 
 
-def _check_role(kubernetes: KubePort, asked: CreateReleaseOptions) -> None:
+def _check_role(kubernetes: KubePort, asked: created.CreateReleaseOptions) -> None:
     """Raise StateError if this user may not give the autoscaler's agent its rights: Helm would leave half a release."""
     if not asked.autoscales or asked.files or any("rbac" in text for text in asked.sets):
         return
@@ -52,7 +51,7 @@ def _check_role(kubernetes: KubePort, asked: CreateReleaseOptions) -> None:
             ) from None
 
 
-def remark(asked: CreateReleaseOptions) -> str:
+def remark(asked: created.CreateReleaseOptions) -> str:
     """Return what a person has to know of the nodes that share a volume; "" for nothing."""
     keep = asked.keep
     if not (keep and keep.of_one_node):
@@ -63,7 +62,9 @@ def remark(asked: CreateReleaseOptions) -> str:
     )
 
 
-def create(kubernetes: KubePort, asked: CreateReleaseOptions, seconds: float | None, say: Say, show: Say) -> None:
+def create(
+    kubernetes: KubePort, asked: created.CreateReleaseOptions, seconds: float | None, say: Say, show: Say
+) -> None:
     """Install a MiniCluster, and give ``show`` the command of Helm; with ``seconds`` wait for the quorum.
 
     After the install the MiniCluster stays. Raises ToolError, StateError for a refusal; EndError, DeadlineError.

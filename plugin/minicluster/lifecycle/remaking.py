@@ -21,7 +21,6 @@ from minicluster.kube.tool import CommandError
 from minicluster.release import helm
 from minicluster.release.revisions import Change
 from minicluster.render import constants, postrender, upgrade
-from minicluster.render.constants import GROUP_LABEL, OPEN_REFUSALS
 from minicluster.render.stream import parse, split
 from minicluster.status.lookup import refusals
 
@@ -49,7 +48,9 @@ def render(release: str, namespace: str, change: Change, kube_version: str) -> P
     jobs = [document for document in documents if isinstance(document, dict) and document.get("kind") == "Job"]
     if not jobs:
         raise StateError(f"the chart makes no Job for {release}")
-    return Plan(recorded(next(job for job in jobs if GROUP_LABEL not in job["metadata"]["labels"])), values, jobs)
+    return Plan(
+        recorded(next(job for job in jobs if constants.GROUP_LABEL not in job["metadata"]["labels"])), values, jobs
+    )
 
 
 def changes(job: Mapping[str, Any], record: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -80,7 +81,7 @@ PODS_REMOVAL_SECONDS, REMOVAL_POLL_SECONDS = 120.0, 0.25
 #: Labels of the Jobs of a MiniCluster and of its groups
 JOBS = "app.kubernetes.io/name=minicluster,app.kubernetes.io/instance="
 #: What is no refusal of a new object: it can't be told beside the old ones, or this user may make none, as Helm does
-UNTOLD = re.compile(rf"{OPEN_REFUSALS}|cannot create resource")
+UNTOLD = re.compile(rf"{constants.OPEN_REFUSALS}|cannot create resource")
 
 
 def check_admission(kubernetes: Kubernetes, jobs: Iterable[dict[str, Any]]) -> None:

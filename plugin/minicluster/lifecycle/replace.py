@@ -12,16 +12,12 @@ from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import end_of, release_of
 from minicluster.cluster.lead import Lead
 from minicluster.console import streams
-from minicluster.console.streams import Agree, Say
 from minicluster.console.terminal import ok
 from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import Object
 from minicluster.lifecycle import leaving, remaking
-from minicluster.lifecycle.leaving import JobImpact, held_queue
-from minicluster.lifecycle.remaking import check_admission, remove
 from minicluster.release import revisions
-from minicluster.release.revisions import Change
 from minicluster.status.lookup import Cluster, find, refusals
 from minicluster.status.reporter import StateReporter, end_in_words
 from minicluster.waiting.ready import QUORUM_SECONDS
@@ -54,11 +50,16 @@ class Replacement:
     lead: Lead | None
     before: int  #: the revision to roll back to
     is_half: bool  #: whether an earlier replacement was interrupted, or has not reached its quorum
-    say: Say
+    say: streams.Say
 
 
 def replace(
-    kubernetes: Kubernetes, name: str, asked: ReplaceOptions, say: Say, *, agree: Agree = leaving.agree_to_all
+    kubernetes: Kubernetes,
+    name: str,
+    asked: ReplaceOptions,
+    say: streams.Say,
+    *,
+    agree: streams.Agree = leaving.agree_to_all,
 ) -> None:
     """Change values, and make the Job anew if they need it; ``agree`` asks before running jobs are put back.
 
@@ -87,7 +88,7 @@ def replace(
             raise refused
         remaking.check(its_cluster.name, one.release, differences, plan.values)
         if refused or not is_live:
-            check_admission(kubernetes, plan.jobs)
+            remaking.check_admission(kubernetes, plan.jobs)
             if refused:
                 say(f"{its_cluster.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
             if is_live and _tell_jobs(one, asked.grace):
@@ -106,8 +107,8 @@ def _interrupted(way_out: str) -> Iterator[None]:
 
 
 def _prepare(
-    kubernetes: Kubernetes, its_cluster: LiveCluster, asked: ReplaceOptions, say: Say
-) -> tuple[Replacement, Change]:
+    kubernetes: Kubernetes, its_cluster: LiveCluster, asked: ReplaceOptions, say: streams.Say
+) -> tuple[Replacement, revisions.Change]:
     """Return what is there, and the change. Raises StateError for a MiniCluster that has ended, ToolError."""
     cluster = Cluster(kubernetes, its_cluster.name)
     with refusals():
@@ -129,7 +130,7 @@ def _prepare(
     values = revisions.read_values(kubernetes, release)
     # a live MiniCluster keeps the maxSize of its install, also if only its size was set
     most = values.get("maxSize") or (its_cluster.job.max_size if its_cluster.job else None)
-    change = Change(asked.options, {**values, **({"maxSize": most} if most else {})})
+    change = revisions.Change(asked.options, {**values, **({"maxSize": most} if most else {})})
     return Replacement(kubernetes, cluster, release, job, lead, before, is_half, say), change
 
 
@@ -141,28 +142,30 @@ def _tell_jobs(one: Replacement, grace: float | None) -> bool:
     # a lead that is silent ends the replacement before anything changes
     going = leaving.find_affected(one.kubernetes, one.lead, "requeue")._replace(why_unknown="")
     if grace is None:
-        leaving.tell(one.cluster.name, going, "its nodes", JobImpact("no limit of time", work=WORK_FATE), one.say)
+        leaving.tell(
+            one.cluster.name, going, "its nodes", leaving.JobImpact("no limit of time", work=WORK_FATE), one.say
+        )
         return False
     time_left = f"{grace:g} s" if grace else "no time"
     again, otherwise = "is then put back into the queue", "is then cancelled: it may not run again"
     return leaving.tell(
-        one.cluster.name, going, "its nodes", JobImpact(time_left, again, otherwise, WORK_FATE), one.say
+        one.cluster.name, going, "its nodes", leaving.JobImpact(time_left, again, otherwise, WORK_FATE), one.say
     )
 
 
 def _take_away(one: Replacement, grace: float | None, *, is_live: bool) -> None:
     """Remove the Jobs; from a live one after its jobs have ended, or are put back."""
-    with held_queue(one.cluster, one.job, one.lead if is_live else None) as queue:
+    with leaving.held_queue(one.cluster, one.job, one.lead if is_live else None) as queue:
         if queue:
             with streams.waiting():
                 queue.settle(grace, one.say)
-        remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)
+        remaking.remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=is_live and not one.is_half)
 
 
 # The Jobs -----------------------------------------------------------------------------------------------------
 
 
-def _make(one: Replacement, change: Change, timeout: float) -> None:
+def _make(one: Replacement, change: revisions.Change, timeout: float) -> None:
     """Upgrade, and wait for the quorum; else roll back. Raises StateError then."""
     name, kubernetes = one.cluster.name, one.kubernetes
     try:
@@ -171,7 +174,7 @@ def _make(one: Replacement, change: Change, timeout: float) -> None:
     except MiniClusterError as error:
         one.say(f"{name}: {error}: revision {one.before} comes back")
         try:
-            remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=False)
+            remaking.remove(one.kubernetes, one.cluster.name, one.say, keeps_ended=False)
             revisions.roll_back(kubernetes, one.release, one.before)
             _wait(one, QUORUM_SECONDS)
         except MiniClusterError as worse:

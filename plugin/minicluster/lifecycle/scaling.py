@@ -10,7 +10,6 @@ from minicluster.cluster.lead import Lead
 from minicluster.cluster.pods import GroupNodes
 from minicluster.console import streams
 from minicluster.console.messages import counted
-from minicluster.console.streams import Agree, Say
 from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import ChoiceError, DeadlineError, EndError, KubernetesError, MiniClusterError, ToolError
 from minicluster.kube.outage import RETRY_SECONDS
@@ -36,9 +35,9 @@ def scale(  # noqa: PLR0913 - one has a default
     name: str,
     asked: AskedSize,
     seconds: float | None,
-    say: Say,
+    say: streams.Say,
     *,
-    agree: Agree = leaving.agree_to_all,
+    agree: streams.Agree = leaving.agree_to_all,
 ) -> None:
     """Change the size, or that of a group. With ``seconds`` wait until the nodes are in Flux.
 
@@ -107,7 +106,7 @@ def _refuse_size(name: str, job: Object, nodes: GroupNodes, size: int) -> None:
         raise ToolError(f"the size {size} is above {which}, {nodes.max_size}: lower it, or {way}")
 
 
-def _tell_jobs(cluster: Cluster, job: Object, nodes: GroupNodes, size: int, say: Say) -> bool:
+def _tell_jobs(cluster: Cluster, job: Object, nodes: GroupNodes, size: int, say: streams.Say) -> bool:
     """Say what happens to jobs on the nodes that go; return whether there may be any."""
     with refusals():
         lead = cluster.read_lead()
@@ -139,7 +138,7 @@ def _refuse_end(name: str, job: Object) -> None:
 
 
 def _ask(  # noqa: PLR0913 - one has a name each
-    kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, Any], *, say: Say, agree: Agree
+    kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, Any], *, say: streams.Say, agree: streams.Agree
 ) -> None:
     """Ask the autoscaler for a size, or for that of a group. Raises ChoiceError when it refuses."""
     size, group = asked
@@ -169,7 +168,7 @@ def _ask(  # noqa: PLR0913 - one has a name each
 class _NodeTeller:
     """Says how many nodes are up, when that has changed."""
 
-    def __init__(self, name: str, wanted: int, say: Say) -> None:
+    def __init__(self, name: str, wanted: int, say: streams.Say) -> None:
         self._name, self._wanted, self._say = name, wanted, say
         self._told: int | None = None
 
@@ -180,7 +179,7 @@ class _NodeTeller:
         self._say(ok(text) if up == self._wanted else Progress(text, "", Share(up, max(up, self._wanted))))
 
 
-def _wait(cluster: Cluster, question: Message, seconds: float, tell: Callable[[int], None], say: Say) -> None:
+def _wait(cluster: Cluster, question: Message, seconds: float, tell: Callable[[int], None], say: streams.Say) -> None:
     """Wait until the nodes are in Flux, even if the lead is replaced. Raises DeadlineError."""
     name, end = cluster.name, time.monotonic() + seconds
     while True:

@@ -12,7 +12,6 @@ from minicluster.cluster.lead import Lead, end_with
 from minicluster.console import streams
 from minicluster.console.messages import Where, completed
 from minicluster.console.signals import STOP_PRESSES, handle_signals
-from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, StyledText, failure
 from minicluster.errors import AccessError, AwayError, KubernetesError, StateError, StatusError, ToolError
 from minicluster.exec.upload import Upload
@@ -21,7 +20,6 @@ from minicluster.kube.port import KubePort, Object
 from minicluster.lead.ask import LateError, SilentError, ask
 from minicluster.lifecycle.single_job import LeadLog, PassedOn, Write, run_job
 from minicluster.release import helm, oneshot
-from minicluster.release.oneshot import Oneshot
 from minicluster.status.lookup import Cluster
 from minicluster.status.reported import Row
 from minicluster.status.reporter import StateReporter, end_in_words
@@ -41,7 +39,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def stoppable(say: Say) -> Iterator[None]:
+def stoppable(say: streams.Say) -> Iterator[None]:
     """Raise Stopped at the first signal that ends a program, and at the third Ctrl-C. For the main thread.
 
     The same when nobody reads our output any more. Signals after the first don't disturb the removal.
@@ -65,7 +63,7 @@ def stoppable(say: Say) -> Iterator[None]:
 class TemporaryRelease:
     """A release from its install to its removal."""
 
-    def __init__(self, kubernetes: KubePort, asked: Oneshot, say: Say) -> None:
+    def __init__(self, kubernetes: KubePort, asked: oneshot.Oneshot, say: streams.Say) -> None:
         """Install nothing yet. The time that it has begins here. Raises ToolError, SpecError for a refusal."""
         self.kubernetes, self.asked, self._say = kubernetes, asked, say
         cluster, self._words = oneshot.planned(asked)
@@ -83,7 +81,7 @@ class TemporaryRelease:
         self._say(f"installed {self.asked.name} in {self.kubernetes}")
         return self._cluster
 
-    def run_job(self, words: Sequence[str], output: IO[bytes], say: Say) -> tuple[Row, list[Any]]:
+    def run_job(self, words: Sequence[str], output: IO[bytes], say: streams.Say) -> tuple[Row, list[Any]]:
         """Submit a job, and return what the report says of it at its end, and its events (single_job.py)."""
         return run_job(self._cluster, words, output, say)
 
@@ -147,7 +145,7 @@ class TemporaryRelease:
 START_QUIET_SECONDS = 2.0
 
 
-def _run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool) -> End:
+def _run_once(release: TemporaryRelease, say: streams.Say, write: Write, *, keeps: bool) -> End:
     """Install a release, write its lead's log until the work has ended, remove it; return how the work ended.
 
     With ``keeps`` a release whose work has ended stays, and so does one that can't be seen any more, as its work goes
@@ -178,7 +176,13 @@ def _run_once(release: TemporaryRelease, say: Say, write: Write, *, keeps: bool)
 
 
 def run_release(  # noqa: PLR0913 - where, what, with what, and where its output goes
-    kubernetes: Kubernetes, asked: Oneshot, upload: Upload | None, say: Say, write: Write, *, keeps: bool = False
+    kubernetes: Kubernetes,
+    asked: oneshot.Oneshot,
+    upload: Upload | None,
+    say: streams.Say,
+    write: Write,
+    *,
+    keeps: bool = False,
 ) -> tuple[int, str]:
     """Run a command in a release of its own; return its exit code, and what is left of the release."""
     if upload:
@@ -188,7 +192,7 @@ def run_release(  # noqa: PLR0913 - where, what, with what, and where its output
 
 
 def _run_uploaded(  # noqa: PLR0913 - the same
-    kubernetes: Kubernetes, asked: Oneshot, upload: Upload, say: Say, write: Write, *, keeps: bool
+    kubernetes: Kubernetes, asked: oneshot.Oneshot, upload: Upload, say: streams.Say, write: Write, *, keeps: bool
 ) -> tuple[int, str]:
     """Run a command as `_run_once` does, on nodes that have a folder of this machine; what is new there comes back.
 
@@ -214,7 +218,7 @@ def _run_uploaded(  # noqa: PLR0913 - the same
     return code, release.left
 
 
-def _follow_to_end(cluster: Cluster, say: Say, write: Write) -> tuple[Object, Lead | None]:
+def _follow_to_end(cluster: Cluster, say: streams.Say, write: Write) -> tuple[Object, Lead | None]:
     """Write the log of the lead until the work has ended; return the Job and the lead then.
 
     `logs.follow` waits for new lines. This watches the other pods meanwhile, which may never start, so a thread reads

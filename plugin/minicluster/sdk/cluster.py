@@ -15,7 +15,6 @@ from minicluster.sdk.job_queue import JobQueue
 from minicluster.sdk.jobs import words_of
 from minicluster.sdk.lead import LeadPort, lines_of, run_on_lead, settled
 from minicluster.sdk.outcome import Result
-from minicluster.sdk.release import CreateOptions, RunOptions, check_size
 from minicluster.sdk.submitting import Submitting
 from minicluster.status.document import status_of
 from minicluster.status.lookup import Cluster, find_job
@@ -61,7 +60,7 @@ class MiniCluster(Submitting):
         wait: bool = False,
         timeout: float | None = 600,
         progress: Say | None = None,
-        **options: Unpack[CreateOptions],
+        **options: Unpack[release.CreateOptions],
     ) -> Self:
         """Install a release of the chart with Helm, and return at once: the pods start, and jobs wait for them.
 
@@ -91,7 +90,7 @@ class MiniCluster(Submitting):
         context: str = "",
         timeout: float | None = None,
         progress: Say | None = None,
-        **options: Unpack[RunOptions],
+        **options: Unpack[release.RunOptions],
     ) -> Result:
         """Run a command in a MiniCluster of its own, which is removed; return its exit code, and the log as `stdout`.
 
@@ -144,7 +143,7 @@ class MiniCluster(Submitting):
         """
         from minicluster.lifecycle import scaling  # noqa: PLC0415 - it brings Helm's room
 
-        check_size(size, group)
+        release.check_size(size, group)
         release.check_post_renderer()
         asked, seconds = scaling.AskedSize(size, group), math.inf if timeout is None else timeout
         scaling.scale(self._kube, self.name, asked, seconds if wait else None, aloud(progress))

@@ -23,11 +23,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from minicluster import errors
-from minicluster.errors import MiniClusterError
 from minicluster.lead.ask import LateError
 
 
-class SdkError(MiniClusterError):
+class SdkError(errors.MiniClusterError):
     """Base of all errors of the SDK."""
 
 
@@ -76,7 +75,7 @@ class JobLost(JobError):  # noqa: N818 - what happened
 
 
 #: The SDK's errors by those of the rooms below; the first that fits counts
-MEANT: tuple[tuple[type[MiniClusterError] | tuple[type[MiniClusterError], ...], type[SdkError]], ...] = (
+MEANT: tuple[tuple[type[errors.MiniClusterError] | tuple[type[errors.MiniClusterError], ...], type[SdkError]], ...] = (
     ((errors.DeadlineError, LateError), WaitTimeoutError),
     (errors.EndError, EndedError),
     ((errors.ChoiceError, errors.UsageError), ArgumentError),
@@ -85,7 +84,7 @@ MEANT: tuple[tuple[type[MiniClusterError] | tuple[type[MiniClusterError], ...], 
 )
 
 
-def meant(error: MiniClusterError) -> SdkError:
+def meant(error: errors.MiniClusterError) -> SdkError:
     """Return an error of the rooms below as the SDK's."""
     if isinstance(error, SdkError):
         return error
@@ -101,11 +100,11 @@ def translated() -> Iterator[None]:
     """Raise errors of the rooms below as the SDK's."""
     try:
         yield
-    except MiniClusterError as error:
+    except errors.MiniClusterError as error:
         raise meant(error) from None
 
 
-def _explained(error: MiniClusterError) -> str:
+def _explained(error: errors.MiniClusterError) -> str:
     from minicluster.release import helm  # noqa: PLC0415 - it is needed after a failure alone
 
     return helm.explain(error)

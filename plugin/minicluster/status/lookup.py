@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
 from minicluster.cluster import find as by_name
-from minicluster.cluster.find import Host, LiveCluster
 from minicluster.cluster.job import read_job
 from minicluster.cluster.lead import Lead, Node, read_lead, read_node
 from minicluster.cluster.pods import Pod, labels_of_pods
@@ -44,7 +43,7 @@ class Cluster:
         """Return its Job as it is; an empty map when there is none. Raises KubernetesError."""
         return self.kubernetes.get("job", self.name)
 
-    def read_node(self, host: Host) -> Node | None:
+    def read_node(self, host: by_name.Host) -> Node | None:
         """Return the newest pod of one of its hosts as it is; None when there is none. Raises KubernetesError."""
         return read_node(self.kubernetes.select("pods", host.labels), host.group, host.index)
 
@@ -53,7 +52,7 @@ class Cluster:
         return read_lead(self.kubernetes.select("pods", labels_of_pods(self.name, 0)))
 
 
-def find(kubernetes: KubePort, name: str) -> LiveCluster:
+def find(kubernetes: KubePort, name: str) -> by_name.LiveCluster:
     """Return the objects of a MiniCluster, by its own name or its release's. Raises StatusError."""
     live, names = search(kubernetes, name)
     if not live:
@@ -73,7 +72,7 @@ def find_only(kubernetes: KubePort, option: str) -> str:
     return str(names[0])
 
 
-def search(kubernetes: KubePort, name: str) -> tuple[LiveCluster | None, set[str]]:
+def search(kubernetes: KubePort, name: str) -> tuple[by_name.LiveCluster | None, set[str]]:
     """Return the same, or None and the names that there are. Raises StatusError."""
     with refusals(NEEDED_RIGHTS):
         return by_name.search(kubernetes, name)
@@ -125,7 +124,7 @@ class Unasked(NamedTuple):
         return StateError(f"{self.name} is {': '.join(filter(None, self.state))}; {way}")
 
 
-def ask_lead(cluster: LiveCluster, question: Callable[[Pod], Reply]) -> Reply | Unasked:
+def ask_lead(cluster: by_name.LiveCluster, question: Callable[[Pod], Reply]) -> Reply | Unasked:
     """Return what a MiniCluster's lead answers; ``question`` asks it, and may raise SilentError. Raises AccessError."""
     state = state_without_flux(cluster, datetime.now(UTC))
     if state is None:

@@ -13,7 +13,6 @@ from minicluster.cluster.job import recorded
 from minicluster.cluster.pods import Pod
 from minicluster.cluster.states import JOB_TONES, of_job
 from minicluster.console import lines, streams
-from minicluster.console.streams import Say
 from minicluster.errors import KubernetesError, UsageError, cut, one_line
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
@@ -48,7 +47,7 @@ class KnownJobs(NamedTuple):
     now: float | None = None  #: the lead's time when it told them; None if they are from a report
 
 
-def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS) -> KnownJobs:
+def find_jobs(kubernetes: KubePort, name: str, say: streams.Say, most: int = SHOWN_JOBS) -> KnownJobs:
     """Return the active jobs of a MiniCluster and the last ``most`` of the others, by their ids.
 
     Raises StateError if they can't be known, StatusError.
@@ -70,7 +69,7 @@ def find_jobs(kubernetes: KubePort, name: str, say: Say, most: int = SHOWN_JOBS)
     return KnownJobs(last(rows, most, say))
 
 
-def last(rows: Sequence[Row], most: int, say: Say) -> list[Row]:
+def last(rows: Sequence[Row], most: int, say: streams.Say) -> list[Row]:
     """Return the active jobs of a report and the last ``most`` of the others, by their ids; tell of earlier ones."""
     # in a report those that have ended come first
     earlier = max(0, sum(row["state"] == "INACTIVE" for row in rows) - most)
@@ -78,7 +77,7 @@ def last(rows: Sequence[Row], most: int, say: Say) -> list[Row]:
     return _by_id(rows[earlier:])
 
 
-def _tell(say: Say, purged: int, earlier: int, most: int, rows: Iterable[Row]) -> None:
+def _tell(say: streams.Say, purged: int, earlier: int, most: int, rows: Iterable[Row]) -> None:
     if purged:
         say(f"the records of {purged} jobs are gone, which ended before all others")
     if earlier:

@@ -16,7 +16,6 @@ from minicluster.cluster.reasons import why_failed, with_reasons
 from minicluster.cluster.states import CLUSTER_TONES
 from minicluster.cluster.without_flux import state_without_flux
 from minicluster.console import streams
-from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress
 from minicluster.errors import DeadlineError, KubernetesError
 from minicluster.kube.port import KubePort
@@ -92,7 +91,7 @@ class StateReporter:
     """Says the state of a MiniCluster when its meaning has changed."""
 
     def __init__(
-        self, kube: KubePort, name: str, say: Say, quiet: float = 0, untold: Sequence[str] = END_STATES
+        self, kube: KubePort, name: str, say: streams.Say, quiet: float = 0, untold: Sequence[str] = END_STATES
     ) -> None:
         """Know no state yet; say nothing in the first seconds, which are ``quiet``, and states that others tell."""
         self._kube, self._name, self._say, self._told, self._untold = kube, name, say, "", untold

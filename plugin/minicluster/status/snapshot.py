@@ -10,7 +10,6 @@ from minicluster.cluster import reasons
 from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import KubernetesJob
 from minicluster.cluster.pods import GroupNodes, Pod
-from minicluster.cluster.reasons import why_failed, with_reasons
 from minicluster.cluster.troubles import explained, way_out
 from minicluster.cluster.without_flux import state_of_silent_lead, state_without_flux
 from minicluster.errors import KubernetesError
@@ -62,9 +61,9 @@ def take_snapshot(kubernetes: KubePort, name: str, now: datetime) -> StatusSnaps
 
     Raises StatusError, ToolError.
     """
-    cluster = with_reasons(kubernetes, find(kubernetes, name))
+    cluster = reasons.with_reasons(kubernetes, find(kubernetes, name))
     if cluster.job:
-        ended = replace(cluster.job, end=why_failed(kubernetes, cluster.job, cluster.pods.get(0)))
+        ended = replace(cluster.job, end=reasons.why_failed(kubernetes, cluster.job, cluster.pods.get(0)))
         cluster = cluster._replace(job=ended)
     with refusals(NEEDED_RIGHTS):
         seen = snapshot(cluster, now, partial(ask_status, kubernetes))

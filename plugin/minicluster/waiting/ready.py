@@ -10,7 +10,6 @@ from minicluster.cluster.pods import queue_of, size_of
 from minicluster.cluster.reasons import pod_with_reason, why_no_pod
 from minicluster.cluster.without_flux import of_no_pod
 from minicluster.console import streams
-from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress
 from minicluster.errors import DeadlineError, EndError, StateError
 from minicluster.kube.port import KubePort
@@ -22,7 +21,7 @@ from minicluster.waiting.wait import StartWatch, look_for, looks_at
 QUORUM_SECONDS = 600.0
 
 
-def find_ready_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = True) -> Lead:
+def find_ready_lead(kubernetes: KubePort, name: str, say: streams.Say, *, waits: bool = True) -> Lead:
     """Return the lead of a MiniCluster that has its quorum.
 
     Waits for a MiniCluster that starts, sleeps, or is in a queue of Kueue. Raises EndError when it can't start,
@@ -31,12 +30,12 @@ def find_ready_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = 
     return _find(kubernetes, name, lambda lead: lead.is_ready, say if waits else None)
 
 
-def find_running_lead(kubernetes: KubePort, name: str, say: Say, *, waits: bool = True) -> Lead:
+def find_running_lead(kubernetes: KubePort, name: str, say: streams.Say, *, waits: bool = True) -> Lead:
     """Return the lead as soon as its container runs; like find_ready_lead, without the quorum."""
     return _find(kubernetes, name, lambda lead: lead.is_running, say if waits else None)
 
 
-def _find(kubernetes: KubePort, name: str, is_there: Callable[[Lead], bool], say: Say | None) -> Lead:
+def _find(kubernetes: KubePort, name: str, is_there: Callable[[Lead], bool], say: streams.Say | None) -> Lead:
     check_name(name)
     with refusals():
         lead = Cluster(kubernetes, name).read_lead()
@@ -65,7 +64,7 @@ def _comes(job: Mapping[str, Any]) -> bool:
     return bool(its_job and (not its_job.is_suspended or its_job.is_asleep or its_job.queue))
 
 
-def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, waits: bool = True) -> Node:
+def find_running_node(kubernetes: KubePort, name: str, text: str, say: streams.Say, *, waits: bool = True) -> Node:
     """Return the node that a text means, as soon as its container runs; for "" that is the lead.
 
     Waits for a pod that starts, and for a MiniCluster that sleeps. Raises StateError, StatusError; without ``waits`` at
@@ -87,7 +86,7 @@ def find_running_node(kubernetes: KubePort, name: str, text: str, say: Say, *, w
     return _wait(cluster.within(QUORUM_SECONDS), host, say, waits=waits)
 
 
-def _wait(cluster: Cluster, host: Host, say: Say, *, waits: bool) -> Node:
+def _wait(cluster: Cluster, host: Host, say: streams.Say, *, waits: bool) -> Node:
     """Return a node as soon as its container runs. Raises StateError if it won't; without ``waits`` at once."""
     why, check = "", StartWatch(cluster.name)
     try:

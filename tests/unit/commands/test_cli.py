@@ -14,7 +14,7 @@ from forks import forked, without_coverage
 from minicluster import cli
 from minicluster import commands as package
 from minicluster.commands import MODULES, SECTIONS, group, run
-from minicluster.commands.options import DURATION
+from minicluster.commands.options import duration
 from minicluster.errors import CurveError, MiniClusterError, SpecError, StreamError
 from minicluster.release import helm
 from support import CERTIFICATE, GROUP, SECRET, SEED, Done, by_name, front_door, one
@@ -289,7 +289,7 @@ def test_options_of_one_name_have_the_same_short_forms_in_all_commands() -> None
      ("0s", 0)],
 )  # fmt: skip
 def test_a_duration_is_converted_to_seconds(text: str, seconds: float) -> None:
-    assert DURATION.convert(text, None, None) == pytest.approx(seconds)
+    assert duration.convert(text, None, None) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "600", "0", "5 m", "-5m", "5m!", "m", "1d", "1e3s", "1.2.3s", "\u0665m"])

@@ -43,7 +43,7 @@ def test_replace_removes_a_job_only_if_it_refuses_the_values(
     lead: Any = SimpleNamespace()
     one = replace.Replacement(kubernetes, cluster, "mini", live, lead, 1, is_half, print)
     queue = SimpleNamespace(settle=step("settle"))
-    monkeypatch.setattr(replace, "held_queue", lambda _cluster, _job, lead: nullcontext(lead and queue))
+    monkeypatch.setattr(replace.leaving, "held_queue", lambda _cluster, _job, lead: nullcontext(lead and queue))
     monkeypatch.setattr(replace, "_tell_jobs", lambda *_: False)
     plan = SimpleNamespace(record={}, values={}, jobs=[])
     monkeypatch.setattr(Kubernetes, "kubectl", lambda *_, **__: '{"serverVersion": {"gitVersion": "v1.36.0"}}')
@@ -54,11 +54,8 @@ def test_replace_removes_a_job_only_if_it_refuses_the_values(
     monkeypatch.setattr(replace.remaking, "check", step("check"))
     monkeypatch.setattr(replace.revisions, "is_refused", lambda *_: ToolError("no") if is_refused else None)
     monkeypatch.setattr(replace.revisions, "upgrade", step("upgrade"))
-    for name, where in (
-        ("admission", "check_admission"),
-        ("remove", "remove"),
-        ("make", "_make"),
-    ):
-        monkeypatch.setattr(replace, where, step(name))
+    monkeypatch.setattr(replace.remaking, "check_admission", step("admission"))
+    monkeypatch.setattr(replace.remaking, "remove", step("remove"))
+    monkeypatch.setattr(replace, "_make", step("make"))
     replace.replace(kubernetes, "mini", replace.ReplaceOptions((), None, 1), lambda _: None)
     assert done == steps

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from minicluster.cluster.pods import read_pods
 from minicluster.console.signals import handled, interruptible, wait
 from minicluster.errors import AwayError
 from minicluster.exec import run
+from minicluster.exec.input import Input
 from minicluster.exec.piped import Ours, Piped
 from minicluster.exec.written import START
 from minicluster.kube import tool
