@@ -76,8 +76,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note what each phase of a test has used, where a worker's report carries it."""
+    """Note what a test has used, where a worker's report carries it: in its last one, since each note costs time."""
     report = yield
+    if report.when != "teardown":
+        return report
     now, stash = used(), item.session.stash
     costs = {COLLECTION: stash[COLLECTED]}
     seconds, stash[SINCE], stash[COLLECTED] = now - stash[SINCE], now, 0.0

@@ -44,12 +44,14 @@ case " $* " in
   code=$?
   [ $code = 0 ] || echo "command terminated with exit code $code" >&2
   exit $code ;;
+*) exit ;;
 esac
-echo >>"$folder/$name.count"
-count=$(($(wc -l <"$folder/$name.count")))
+count=0
+[ ! -e "$folder/$name.count" ] || read -r count <"$folder/$name.count"
+echo $((count += 1)) >"$folder/$name.count"
 [ ! -e "$folder/$name.$count" ] || name=$name.$count
-[ ! -e "$folder/$name" ] || cat "$folder/$name"
-[ ! -e "$folder/$name.error" ] || { cat "$folder/$name.error" >&2; exit 1; }
+if [ -e "$folder/$name.error" ]; then cat "$folder/$name.error" >&2; exit 1; fi
+[ ! -e "$folder/$name" ] || exec cat "$folder/$name"
 """
 #: Commands that read and write nothing but texts of their own
 QUIET = ("copy", "wait", "scale", "list", "jobs", "status")
