@@ -90,7 +90,7 @@ class Demand:
         self._answered = -1
         self.changes = 0  #: how often the answers changed
         self._changed = threading.Condition()
-        self._stopped = threading.Event()
+        self.stopped = threading.Event()  #: set when it has ended
         self._conversation: Conversation | None = None
         self._is_begun = False
         self._said = ""
@@ -100,15 +100,10 @@ class Demand:
         """End the thread, and wake all that wait."""
         with self._changed:
             self.error = self.error or error
-            self._stopped.set()
+            self.stopped.set()
             if self._conversation:
                 self._conversation.channel.abort()
             self._changed.notify_all()
-
-    @property
-    def has_stopped(self) -> bool:
-        """Whether it has ended."""
-        return self._stopped.is_set()
 
     @property
     def is_known(self) -> bool:
@@ -132,11 +127,7 @@ class Demand:
     def wait(self, seconds: float, seen: int) -> None:
         """Wait until ``changes`` is no longer ``seen``, it has stopped, or the seconds are over."""
         with self._changed:
-            self._changed.wait_for(lambda: self.changes != seen or self.has_stopped, seconds)
-
-    def sleep(self, seconds: float) -> None:
-        """Wait until the seconds are over, or it has stopped."""
-        self._stopped.wait(seconds)
+            self._changed.wait_for(lambda: self.changes != seen or self.stopped.is_set(), seconds)
 
     def _send(self) -> None:
         """Send the offers, if there is a conversation."""
@@ -147,10 +138,10 @@ class Demand:
     def _run(self) -> None:
         """Talk to one lead after the other, until the root has ended."""
         retry = RETRY_SECONDS
-        while not (self.has_stopped or self.has_root_ended):
+        while not (self.stopped.is_set() or self.has_root_ended):
             try:
                 for answer in self._talk():
-                    if self.has_stopped:
+                    if self.stopped.is_set():
                         return
                     self._take(answer)
                     retry, self._said = RETRY_SECONDS, ""
@@ -159,11 +150,11 @@ class Demand:
             except Exception as error:
                 self.stop(error)
             self._forget()
-            self._stopped.wait(retry)
+            self.stopped.wait(retry)
             retry = min(2 * retry, MOST_RETRY_SECONDS)
 
     def _say_once(self, text: str) -> None:
-        if text != self._said and not (self.has_stopped or self.has_root_ended):
+        if text != self._said and not (self.stopped.is_set() or self.has_root_ended):
             streams.say(f"what the queue needs is not known: {text}")
         self._said = text
 
@@ -193,11 +184,11 @@ class Demand:
             try:
                 with self._changed:
                     self._conversation = conversation
-                conversation.begin(None, self._stopped)
+                conversation.begin(None, self.stopped)
                 with self._changed:
                     self._is_begun = True
                     self._send()
-                while not self.has_stopped:
+                while not self.stopped.is_set():
                     yield from conversation.replies()
                     if time.monotonic() - read > JOB_SECONDS:
                         self._find_lead()

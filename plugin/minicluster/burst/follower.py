@@ -117,7 +117,7 @@ class Follower:
 
     def _follow(self) -> None:
         """Step by step until the demand has stopped, or the root has ended and the burst is removed."""
-        while not self.demand.has_stopped:
+        while not self.demand.stopped.is_set():
             seen = self.demand.changes
             try:
                 if self.demand.has_root_ended:
@@ -135,7 +135,7 @@ class Follower:
         self._size, self._is_clean = None, False
         self._windows.forget()
         self._offer()
-        self.demand.sleep(self._rest)
+        self.demand.stopped.wait(self._rest)
         self._rest, self._rested = min(2 * self._rest, MOST_REST_SECONDS), time.monotonic()
 
     def _step(self, now: float) -> float:

@@ -69,7 +69,7 @@ def follow(request: FollowRequest) -> None:
         streams.say(f"{one.burst.name} follows the queue in {one.target}: {policy.min} to {policy.max} hosts")
 
     def end(*_: Any) -> None:
-        if demand.has_stopped:
+        if demand.stopped.is_set():
             raise KeyboardInterrupt
         streams.say("ending: what has begun is finished first")
         demand.stop()

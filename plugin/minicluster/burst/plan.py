@@ -166,24 +166,25 @@ def _worker(runner: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "commands": commands} if commands else {k: v for k, v in kept.items() if k != "commands"}
 
 
+#: Kinds of the objects that must exist before pods can run, by the fields of volumes and of claims that name them
+OF_VOLUMES = {"claimName": "PersistentVolumeClaim", "secretName": "Secret", "configMapName": "ConfigMap"}
+OF_CLAIMS = {"resourceClaimName": "ResourceClaim", "resourceClaimTemplateName": "ResourceClaimTemplate"}
+
+
 def needs(made: Mapping[str, Any]) -> list[str]:
     """Return the objects that must exist in the burst's namespace before its pods can run, but for the certificate."""
-    pod, flux, names = made.get("pod", {}), made.get("flux", {}), []
+    pod, flux = made.get("pod", {}), made.get("flux", {})
+    named = [("ServiceAccount", pod.get("serviceAccountName"))]
+    named += [(kind, claim.get(key)) for claim in pod.get("resourceClaims", []) for key, kind in OF_CLAIMS.items()]
+    secrets = [flux.get("mungeSecret"), flux.get("container", {}).get("imagePullSecret")]
+    secrets += pod.get("imagePullSecrets", [])
     for container in made.get("containers", []):
-        for volume in container.get("volumes", {}).values():
-            kinds = {"claimName": "PersistentVolumeClaim", "secretName": "Secret", "configMapName": "ConfigMap"}
-            names += [f"{kind} {volume[key]}" for key, kind in kinds.items() if volume.get(key)]
-        names += [f"Secret {reference['name']}" for reference in container.get("secrets", {}).values()]
-        names += [f"Secret {container['imagePullSecret']}"] if container.get("imagePullSecret") else []
-    for claim in pod.get("resourceClaims", []):
-        kinds = {"resourceClaimName": "ResourceClaim", "resourceClaimTemplateName": "ResourceClaimTemplate"}
-        names += [f"{kind} {claim[key]}" for key, kind in kinds.items() if claim.get(key)]
-    names += [f"Secret {name}" for name in pod.get("imagePullSecrets", [])]
-    names += [f"Secret {flux['mungeSecret']}"] if flux.get("mungeSecret") else []
-    pull_secret = flux.get("container", {}).get("imagePullSecret")
-    names += [f"Secret {pull_secret}"] if pull_secret else []
-    names += [f"ServiceAccount {pod['serviceAccountName']}"] if pod.get("serviceAccountName") else []
-    return sorted(set(names))
+        volumes = container.get("volumes", {}).values()
+        named += [(kind, volume.get(key)) for volume in volumes for key, kind in OF_VOLUMES.items()]
+        secrets += [container.get("imagePullSecret")]
+        secrets += [reference["name"] for reference in container.get("secrets", {}).values()]
+    named += [("Secret", name) for name in secrets]
+    return sorted({f"{kind} {name}" for kind, name in named if name})
 
 
 def drained(drains: Iterable[str], reason: str) -> list[int]:

@@ -113,14 +113,14 @@ def _document(document: dict[str, Any]) -> Document:
 def _fresh(value: Any) -> Any:
     """Return a copy as kubectl makes it: keys are strings, null is left out, and no two parts are one object."""
     if isinstance(value, dict):
-        return {_key(key): _fresh(item) for key, item in value.items() if item is not None}
+        return {
+            key if isinstance(key, str) else json.dumps(key): _fresh(item)
+            for key, item in value.items()
+            if item is not None
+        }
     if isinstance(value, list):
         return [_fresh(item) for item in value]
     return value
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key)
 
 
 #: Label that Kubernetes gives each pod of a Job

@@ -154,14 +154,13 @@ def _queue(x_range: Any) -> Any:
     samples = _source("samples", "t", "waiting", "running", "cores", "up")
     sizes = _source("sizes", "t", "size")
     styles: dict[str, dict[str, Any]] = {
-        "waiting": {"color": COLOURS["CANCELED"], "line_width": 2},
-        "running": {"color": COLOURS["RUNNING"], "line_width": 2},
-        "cores": {"color": COLOURS["COMPLETED"], "line_dash": "dashed"},
-        "up": {"color": COLOURS["TIMEOUT"], "line_width": 2, "y_range_name": "nodes"},
+        "waiting": {"legend_label": "jobs that wait", "color": COLOURS["CANCELED"], "line_width": 2},
+        "running": {"legend_label": "jobs that run", "color": COLOURS["RUNNING"], "line_width": 2},
+        "cores": {"legend_label": "cores in use", "color": COLOURS["COMPLETED"], "line_dash": "dashed"},
+        "up": {"legend_label": "nodes up", "color": COLOURS["TIMEOUT"], "line_width": 2, "y_range_name": "nodes"},
     }
-    labels = {"waiting": "jobs that wait", "running": "jobs that run", "cores": "cores in use", "up": "nodes up"}
     for key, style in styles.items():
-        line = plot.step(source=samples, x="t", y=key, mode="after", legend_label=labels[key], **style)
+        line = plot.step(source=samples, x="t", y=key, mode="after", **style)
         if key == "waiting":
             tips = [("waiting", "@waiting"), ("running", "@running"), ("cores", "@cores"), ("nodes up", "@up")]
             plot.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))

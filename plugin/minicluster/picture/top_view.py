@@ -1,5 +1,6 @@
 """What `minicluster top` shows: lines of a terminal, drawn from a timeline and from what a person has chosen."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
@@ -111,9 +112,7 @@ def _head(timeline: Timeline, now: float) -> Iterator[Text]:
     yield _line((f"{timeline.name} ", "bold"), (f" {state}", tone), f": {why}" if why else " ", f"{size}  {clock}")
     if timeline.trouble:
         yield _line((timeline.trouble, "red"))
-    counts: dict[str, int] = {}
-    for job in jobs.jobs.values():
-        counts[status_of(job)] = counts.get(status_of(job), 0) + 1
+    counts = Counter(map(status_of, jobs.jobs.values()))
     parts = [(f"  {count} {name.lower()}", STYLES[JOB_TONES.get(name, "")]) for name, count in sorted(counts.items())]
     yield _line(("jobs", "bold"), *(parts or [("  none", "")]))
 
@@ -131,14 +130,12 @@ def _curves(timeline: Timeline, width: int, now: float) -> Iterator[Text]:
 
 def _nodes(timeline: Timeline, most: int) -> Iterator[Text]:
     rows = node_history.rows(timeline.nodes, timeline.status, timeline.size)
-    busy: dict[int, int] = {}
-    for rank in chain(*timeline.jobs.running().values()):
-        busy[rank] = busy.get(rank, 0) + 1
+    busy = Counter(chain(*timeline.jobs.running().values()))
     yield _line(("nodes", "bold"), f"  {len(rows)}: the last {CURVE_SECONDS // 60} minutes are above")
     # those that are not well come first
     for row in sorted(rows, key=lambda row: row["state"] == "up")[:most]:
         tone = "" if row["state"] == "up" else "yellow"
-        count = busy.get(row["rank"], 0)
+        count = busy[row["rank"]]
         yield _line(f"  {row['name']}", (f"  {row['state']}", tone), f"  {count} jobs {'■' * count}  ", row["reason"])
     if len(rows) > most:
         yield _line(f"  and {len(rows) - most} more")

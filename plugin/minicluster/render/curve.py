@@ -25,15 +25,14 @@ def random_keypair() -> tuple[bytes, bytes]:
 
 def seeded_keypair(seed: bytes, cluster: MiniClusterModel) -> tuple[bytes, bytes]:
     """Return the key pair that follows from ``seed`` for this cluster: HKDF-SHA256 (RFC 5869), one block."""
-    import hashlib  # noqa: PLC0415
     import hmac  # noqa: PLC0415
 
     import zmq  # noqa: PLC0415
     from zmq.utils import z85  # noqa: PLC0415
 
-    key = hmac.new(b"minicluster", seed, hashlib.sha256).digest()
+    key = hmac.digest(b"minicluster", seed, "sha256")
     info = f"curve {cluster.namespace}/{cluster.name}".encode()
-    secret = z85.encode(hmac.new(key, info + b"\x01", hashlib.sha256).digest())
+    secret = z85.encode(hmac.digest(key, info + b"\x01", "sha256"))
     return zmq.curve_public(secret), secret
 
 

@@ -28,8 +28,7 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
         spec = _without_null(_spec(document.get("spec")))
     except SpecError as error:
         raise SpecError(f"MiniCluster {name}: {error}") from None
-    problem = next(schema.problems(spec), None)
-    if problem:
+    for problem in schema.problems(spec):
         raise SpecError(f"MiniCluster {name}: {problem}")
     _resolve_aliases(spec)
     _drop_marks(spec)
@@ -41,8 +40,7 @@ def load(document: Mapping[str, Any]) -> MiniClusterModel:
         kubernetes=str(document.get("kubernetes") or ""),
         programs=handover.programs(document.get("programs")),
     )
-    refusal = next(_refusals(cluster), None)
-    if refusal:
+    for refusal in _refusals(cluster):
         raise SpecError(f"MiniCluster {name}: {refusal}")
     if cluster.installed:
         upgrade.refuse(cluster.installed, name, cluster.namespace, dict(upgrade.flat(constants.default_values())))

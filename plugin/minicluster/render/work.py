@@ -84,7 +84,7 @@ def is_run(cluster: MiniClusterModel) -> bool:
 
 def only_submit(flags: str) -> str:
     """Return the first flag that ``flux run`` lacks, "" for none. Raises SpecError for an open quote."""
-    names = (word.partition("=")[0] for word in _option_flags(flags))
+    names = (word.partition("=")[0] for word in _words("flux.optionFlags", flags))
     return next((name for name in names if name in ONLY_SUBMIT), "")
 
 
@@ -105,16 +105,12 @@ def _task_flags(cluster: MiniClusterModel) -> list[str]:
     tasks, size = int(cluster.spec["tasks"]), cluster.all_size
     nodes = ["-N", str(size)] if tasks == 0 or tasks >= size else []
     count = ["-n", str(tasks)] if tasks else []
-    return [*nodes, *count, *_option_flags(cluster.flux["optionFlags"])]
-
-
-def _option_flags(text: str) -> list[str]:
-    return _words("flux.optionFlags", text)
+    return [*nodes, *count, *_words("flux.optionFlags", cluster.flux["optionFlags"])]
 
 
 def _name(cluster: MiniClusterModel) -> list[str]:
     """Return the flag that names the job after its program: by itself Flux takes the shell that reads the command."""
-    flags = _option_flags(cluster.flux["optionFlags"])
+    flags = _words("flux.optionFlags", cluster.flux["optionFlags"])
     if _verb(cluster) not in DEFAULT_VERBS or any(flag.partition("=")[0] == NAME_FLAG for flag in flags):
         return []
     return [f"{NAME_FLAG}={job_name(cluster)}"]

@@ -4,6 +4,7 @@ The workers become the pods, and what the launcher's mpirun starts becomes the w
 needs SSH, a launcher's pod or a file of hosts. Each field is taken out of the document, and what is left is refused.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from minicluster.convert.mpijob import job_pods, launcher, run_time
@@ -85,12 +86,11 @@ def _number(part: Part, key: str, default: int) -> int:
 
 def refuse_rest(spec: Part) -> None:
     """Raise ConvertError for a field that nothing took."""
-    rest = next(_rest("", spec.fields), None)
-    if rest:
+    for rest in _rest("", spec.fields):
         raise ConvertError(f"{rest} is not a field of an MPIJob that is known here: drop it")
 
 
-def _rest(path: str, value: Any) -> Any:
+def _rest(path: str, value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _rest(f"{path}.{key}" if path else key, item)

@@ -39,7 +39,8 @@ def convert(launcher: Part, words: list[str], converted: Map, implementation: st
         launches = [parse_mpirun(call.words, implementation) for call in script]
         for launch in launches:
             launch.flags.append(run_time.SHELL_OPTION[implementation])
-            _refuse_uses(launch)
+            for word in (*launch.program, *launch.variables.values()):
+                run_time.refuse(word.raw, "mpirun's program")
         shapes = [_shape(launch, room) for launch in launches]
     except ConvertError as error:
         raise ConvertError(f"{launcher.path}: {error}") from None
@@ -56,12 +57,6 @@ def convert(launcher: Part, words: list[str], converted: Map, implementation: st
         converted["containers"][0]["cores"] = needed
     for launch, shape in zip(launches, shapes, strict=True):
         _report(launcher, launch, shape, room)
-
-
-def _refuse_uses(launch: Launch) -> None:
-    """Raise ConvertError for a program whose words need what is not given here."""
-    for word in (*launch.program, *launch.variables.values()):
-        run_time.refuse(word.raw, "mpirun's program")
 
 
 def _replaced(text: str, places: list[tuple[int, int]], runs: list[list[str]]) -> str:

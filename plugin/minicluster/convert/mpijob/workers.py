@@ -33,7 +33,6 @@ class Template:
         """Begin with the spec of a pod; ``used`` are the volumes of its init containers."""
         self._spec, self._used = spec, used
         self._volumes = {volume.get("name"): volume.fields for volume in spec.items("volumes")}
-        self._native: set[Any] = set()
         self._containers: list[Map] = []
 
     def container(self, container: Part, *, is_runner: bool, keeps_command: bool) -> Map:
