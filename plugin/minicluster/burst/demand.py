@@ -146,22 +146,16 @@ class Demand:
                     self._take(answer)
                     retry, self._said = RETRY_SECONDS, ""
             except MiniClusterError as error:
-                self._say_once(str(error))
+                if str(error) != self._said and not (self.stopped.is_set() or self.has_root_ended):
+                    streams.say(f"what the queue needs is not known: {error}")
+                self._said = str(error)
             except Exception as error:
                 self.stop(error)
-            self._forget()
+            with self._changed:
+                self._answers, self._answered = {}, -1
+                self._tell()
             self.stopped.wait(retry)
             retry = min(2 * retry, MOST_RETRY_SECONDS)
-
-    def _say_once(self, text: str) -> None:
-        if text != self._said and not (self.stopped.is_set() or self.has_root_ended):
-            streams.say(f"what the queue needs is not known: {text}")
-        self._said = text
-
-    def _forget(self) -> None:
-        with self._changed:
-            self._answers, self._answered = {}, -1
-            self._tell()
 
     def _take(self, answer: Mapping[str, Any]) -> None:
         now = time.monotonic()

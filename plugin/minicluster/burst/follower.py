@@ -217,8 +217,7 @@ class Follower:
         self._say(old, why)
         self._offer()
         made, lead = install.prepare(self.request, self.how.address, size)
-        certificate = root.find_certificate(self.request, lead)
-        install.install(self.request, made, certificate, self.how, old)
+        install.install(self.request, made, root.find_certificate(self.request, lead), self.how, old)
         self._missing = time.monotonic()
 
     def _shrink(self, size: int) -> None:

@@ -54,8 +54,7 @@ def find(root: MiniClusterModel, name: str) -> Burst:
     """
     bursting = root.flux["bursting"]
     if root.joins:
-        lead = bursting["leadBroker"]["name"]
-        raise BurstError(f"{root.name} is a burst itself: name its root, {lead}, instead")
+        raise BurstError(f"{root.name} is a burst itself: name its root, {bursting['leadBroker']['name']}, instead")
     if bursting["hostlist"]:
         return _of_hostlist(root, name)
     if not root.bursts:
@@ -152,7 +151,7 @@ def values_file(burst: Burst, made: Mapping[str, Any], secret_file: str) -> str:
         f'#   helm install {burst.name} "$(minicluster chart path)" -f {burst.name}-values.yaml '
         "--post-renderer minicluster",
     ]
-    return "\n".join(lines) + "\n" + yamlio.dump(made).decode().removeprefix("---\n")
+    return "\n".join(lines) + "\n" + yamlio.dump(made, marker=False).decode()
 
 
 def member(root: MiniClusterModel, burst: Burst, made: Mapping[str, Any]) -> MiniClusterModel:

@@ -159,8 +159,7 @@ def why_held(workloads: Mapping[str, Any]) -> str:
     """Return why a Job is suspended or pods of it are gated, from the list of its Workloads as kubectl prints it."""
     active = _active(workloads)
     reasons = dict.fromkeys(reason for workload in active for reason in _reasons(workload))
-    told = "; ".join(reasons) or ("" if active else _failed_start(workloads))
-    return told or "it has not looked at the Job yet"
+    return "; ".join(reasons) or ("" if active else _failed_start(workloads)) or "it has not looked at the Job yet"
 
 
 def unready(workloads: Mapping[str, Any]) -> Unready | None:

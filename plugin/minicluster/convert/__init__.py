@@ -90,8 +90,7 @@ def _convert(document: Document) -> ValuesFile:
     if release != document.name:
         values["nameOverride"] = document.name
         report.notes.append(f"nameOverride: a release's name has at most {RELEASE_CHARACTERS} characters")
-    cluster = _checked(document, values)
-    report.warnings += postrender.remarks(cluster)
+    report.warnings += postrender.remarks(_checked(document, values))
     warnings = [f"{document.kind} {document.name}: {' '.join(warning.split())}" for warning in report.warnings]
     return ValuesFile(document.kind, document.name, document.namespace, release, values, report.notes, warnings)
 

@@ -73,8 +73,7 @@ def add_capabilities(container: Part) -> bool:
     added = security.fields.pop("addCapabilities")
     capabilities = security.make("capabilities")
     known = capabilities.get("add") or []
-    both = [*known, *added] if isinstance(known, list) and isinstance(added, list) else added
-    capabilities.fields["add"] = both
+    capabilities.fields["add"] = [*known, *added] if isinstance(known, list) and isinstance(added, list) else added
     return True
 
 

@@ -149,7 +149,6 @@ class ValuesFile:
     def text(self) -> str:
         """The values as a file that begins with the command that installs them, and with the notes."""
         where = f" -n {self.namespace}" if self.namespace else ""
-        file = f"{self.name}-values.yaml"
-        command = f"helm install {self.release} charts/minicluster{where} -f {file} --post-renderer minicluster"
-        body = yamlio.dump(self.values).decode().removeprefix("---\n")
-        return "".join(f"# {line}\n" for line in [command, *self.notes]) + body
+        files = f"-f {self.name}-values.yaml --post-renderer minicluster"
+        head = [f"helm install {self.release} charts/minicluster{where} {files}", *self.notes]
+        return "".join(f"# {line}\n" for line in head) + yamlio.dump(self.values, marker=False).decode()

@@ -37,13 +37,12 @@ FILE_POLICY = (
 def as_file(name: str, where: str, data: dict[str, Any]) -> bytes:
     """Return a page with all that it shows, as `Timeline.snapshot` returns that."""
     library = figures.script().read_text(encoding="utf-8")
-    page = _page(name, _config(name, where, data=data), policy=FILE_POLICY, library=library, script=script())
-    return page.encode()
+    return _page(name, _config(name, where, data=data), policy=FILE_POLICY, library=library, script=script())
 
 
 def live(name: str, where: str, *, writable: bool) -> bytes:
     """Return the page that the server of a live page sends."""
-    return _page(name, _config(name, where, live=True, writable=writable), policy="", library="", script="").encode()
+    return _page(name, _config(name, where, live=True, writable=writable), policy="", library="", script="")
 
 
 def script() -> str:
@@ -51,10 +50,10 @@ def script() -> str:
     return (HERE / "page.js").read_text(encoding="utf-8")
 
 
-def _page(name: str, config: dict[str, Any], **texts: str) -> str:
+def _page(name: str, config: dict[str, Any], **texts: str) -> bytes:
     style = (HERE / "page.css").read_text(encoding="utf-8")
     title = f"{name} · minicluster"
-    return rendered(__file__, "page.html.j2", title=title, style=style, config=in_html(config), **texts)
+    return rendered(__file__, "page.html.j2", title=title, style=style, config=in_html(config), **texts).encode()
 
 
 def _config(name: str, where: str, **more: Any) -> dict[str, Any]:

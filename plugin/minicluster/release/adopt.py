@@ -72,8 +72,7 @@ def _chunks(data: bytes, caller: Caller, say: Say) -> Iterator[bytes]:
             yield chunk
             continue
         one = convert(chunk)[0][0]
-        annotations = metadata.get("annotations") or {}
-        if HOOK in annotations:
+        if HOOK in (metadata.get("annotations") or {}):
             raise StreamError(f"{one.title} is a hook of Helm, which can't be a release: drop {HOOK}")
         namespace = one.namespace or caller.namespace
         if (namespace, one.name) in seen:
@@ -112,8 +111,7 @@ def _uncovered(chunk: bytes) -> bytes:
     """Return the hand-over document that a document covers; any other one as it is."""
     if API_GROUP.encode() not in chunk or VERSION_LINE.search(chunk):
         return chunk
-    document = yamlio.load(chunk)
-    return yamlio.dump(json.loads(document["data"][API_GROUP]))
+    return yamlio.dump(json.loads(yamlio.load(chunk)["data"][API_GROUP]))
 
 
 def _remarks(services: Sequence[bytes], names: Sequence[str]) -> Iterator[str]:
@@ -165,8 +163,7 @@ def _metadata(document: Any, say: Say) -> Mapping[str, Any] | None:
     if not is_converted(document):
         return None
     metadata = map_at(document, "metadata")
-    is_kept = str((metadata.get("annotations") or {}).get(KEEP_ANNOTATION)).lower() == "true"
-    if is_kept:
+    if str((metadata.get("annotations") or {}).get(KEEP_ANNOTATION)).lower() == "true":
         return None
     if document["kind"] != KIND and (problem := other_version(document)):
         # another operator's, beside which the chart may well have a MiniCluster

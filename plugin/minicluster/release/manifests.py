@@ -61,8 +61,7 @@ def parse(stream: bytes) -> Iterator[Manifest]:
 
 
 def _manifest(document: Any, text: bytes) -> Manifest:
-    kind = _text(document, "kind")
-    return Manifest(kind, "" if is_list(document) else _name(document), text, document)
+    return Manifest(_text(document, "kind"), "" if is_list(document) else _name(document), text, document)
 
 
 def _name(document: Any) -> str:
@@ -109,8 +108,7 @@ def immutable_changes(objects: Sequence[Manifest], folder: Path) -> Iterator[str
             old = _immutable(before)
             changes = list(upgrade.changes(old, _immutable(one.document), unset)) if old else []
             for key, was, now in changes:
-                change = f"{key} can't change on a live Job {one.name}, was {was}, is {now}"
-                yield f"{change}: delete the Job, or undo it"
+                yield (f"{key} can't change on a live Job {one.name}, was {was}, is {now}: delete the Job, or undo it")
             if not changes and upgrade.immutable_fields(before) != upgrade.immutable_fields(one.document):
                 yield (
                     f"{_chart(one.document)} makes other pods than {_chart(before)}, and the pods of a live Job "

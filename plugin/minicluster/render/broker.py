@@ -201,8 +201,8 @@ def tree(cluster: MiniClusterModel) -> dict[str, object]:
     """Return the attributes of the tree of brokers."""
     flux = cluster.flux
     # every broker of a burst reaches rank 0 only, so rank 0 is the parent of all
-    default = f"kary:{0 if cluster.is_multi_cluster else FANOUT_BROKERS}"
-    attributes: dict[str, object] = {"tbon.topo": flux["topology"] or default}
+    fanout = 0 if cluster.is_multi_cluster else FANOUT_BROKERS
+    attributes: dict[str, object] = {"tbon.topo": flux["topology"] or f"kary:{fanout}"}
     if float(flux["connectTimeout"].rstrip("smhd") or 0):
         attributes["tbon.connect_timeout"] = flux["connectTimeout"]
     if cluster.spec["logging"]["zeromq"]:

@@ -117,9 +117,8 @@ def _drop_marks(spec: dict[str, Any]) -> None:
 
 def _resolve_hostlist(bursting: dict[str, Any]) -> None:
     """Take over the hostlist of leadBroker. Raises SpecError when there is another one."""
-    lead = bursting.get("leadBroker", {})
     # it stays there: an empty leadBroker would mean that this cluster is a root
-    if hostlist_text := lead.get("hostlist"):
+    if hostlist_text := bursting.get("leadBroker", {}).get("hostlist"):
         if bursting.setdefault("hostlist", hostlist_text) not in ("", hostlist_text):
             raise SpecError(
                 "flux.bursting.leadBroker.hostlist and flux.bursting.hostlist differ: they are two names of one field; "

@@ -584,7 +584,7 @@ def test_a_burst_that_ran_well_for_long_is_retried_after_a_short_pause(monkeypat
     monkeypatch.setattr(follower.streams, "say", said.append)
     monkeypatch.setattr(follower.time, "monotonic", lambda: now[0])
     one = follower_of_b0()
-    monkeypatch.setattr(one.demand, "sleep", lambda seconds: now.append(now.pop() + seconds))
+    monkeypatch.setattr(one.demand.stopped, "wait", lambda seconds: now.append(now.pop() + seconds))
     for pause in (0, 0, 800, 1000):
         now[0] += pause
         one._leave_alone("away")

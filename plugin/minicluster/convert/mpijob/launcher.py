@@ -78,8 +78,10 @@ def _alone(words: list[str]) -> Call:
     """Return a launcher's words as a call of mpirun. Raises ConvertError if they are none."""
     name = words[0].rpartition("/")[2]
     if name not in STARTERS:
-        known = "mpirun or mpiexec, alone or in the text of a shell"
-        raise ConvertError(f"the launcher runs {name}, which is not known here: give {known}")
+        raise ConvertError(
+            f"the launcher runs {name}, which is not known here: give mpirun or mpiexec, alone or in the text of a "
+            "shell"
+        )
     return Call([Word(shlex.quote(word), word) for word in words], is_whole=True)
 
 

@@ -111,8 +111,9 @@ def names(cluster: MiniClusterModel) -> Iterator[str]:
     for name in [str(c.get("name")) for c in cluster.sidecars if c.get("ports")]:
         service = f"{cluster.name}-{name}"
         if len(service) > NAME_CHARACTERS:
-            length = f"over {NAME_CHARACTERS} characters"
-            yield f"the Service {service} of a sidecar's ports has {length}: rename the sidecar"
+            yield (
+                f"the Service {service} of a sidecar's ports has over {NAME_CHARACTERS} characters: rename the sidecar"
+            )
         elif name in ("lead", "ready"):
             yield f"the Service {service} of a sidecar's ports is the cluster's own: rename the sidecar"
 

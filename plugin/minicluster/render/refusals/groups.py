@@ -110,5 +110,7 @@ def _sizes(cluster: MiniClusterModel, group: NodeGroup) -> Iterator[str]:
     yield from _autoscaling(cluster, group)
     last = f"{cluster.name}-{group.name}-{most - 1}"
     if len(last) > NAME_CHARACTERS:
-        length = f"{len(last)} characters: {NAME_CHARACTERS} are allowed"
-        yield f"the last pod of {place} would be {last}, {length}; shorten a name"
+        yield (
+            f"the last pod of {place} would be {last}, {len(last)} characters: {NAME_CHARACTERS} are allowed; shorten "
+            "a name"
+        )

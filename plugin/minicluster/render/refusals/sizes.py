@@ -22,8 +22,7 @@ def sizes(cluster: MiniClusterModel) -> Iterator[str]:
     """Yield sizes that exclude each other, and names that would be too long."""
     size, max_size, min_size = cluster.size, cluster.max_size, cluster.spec["minSize"]
     bursting = cluster.flux["bursting"]
-    lead = bursting["leadBroker"].get("size", 1)
-    hosts_of = {"maxSize": max_size, "flux.bursting.leadBroker.size": lead}
+    hosts_of = {"maxSize": max_size, "flux.bursting.leadBroker.size": bursting["leadBroker"].get("size", 1)}
     for n, burst in enumerate(bursting["clusters"]):
         hosts_of[f"flux.bursting.clusters[{n}].size"] = burst.get("size", 0)
     for place, hosts in hosts_of.items():
@@ -35,8 +34,9 @@ def sizes(cluster: MiniClusterModel) -> Iterator[str]:
         yield f"minSize is {min_size}, size {size}: minSize can't be above size; lower minSize"
     last = f"{cluster.name}-{max_size - 1}"
     if len(last) > NAME_CHARACTERS:
-        length = f"{len(last)} characters: {NAME_CHARACTERS} are allowed"
-        yield f"the last pod would be {last}, {length}; shorten nameOverride"
+        yield (
+            f"the last pod would be {last}, {len(last)} characters: {NAME_CHARACTERS} are allowed; shorten nameOverride"
+        )
     for what, suffix, is_there in (
         ("host", "services", cluster.spec["services"]),
         ("Service", "lead", bursting["expose"]["type"]),
