@@ -38,6 +38,15 @@ FEW_BYTES = 256
 _POWERS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
 
+def chart_name(text: str) -> str:
+    """Return the name of a chart that Helm, or a label, shows with its version.
+
+    >>> chart_name("mini-2-0.1.0-rc.1")
+    'mini-2'
+    """
+    return re.sub(r"-v?[0-9]+\.[0-9]+\.[0-9]+([-+_].*)?$", "", text)
+
+
 def options_of(namespace: str, context: str) -> str:
     """Return the options of a command, with a space before each; "" where the current ones are meant."""
     given = {"-n": namespace, "--context": context}

@@ -179,8 +179,8 @@ class Timeline:
             return None
         jobs = [shown(self.jobs.jobs[number]) for number in sorted(self._touched)]
         jobs += [shown(self.jobs.inside[name]) for name in sorted(self._touched_inside)]
-        data = {"jobs": jobs, "gone": self._gone, "samples": self.samples[self._sampled :]}
-        data["use"] = self.use.changes()
+        samples = self.samples[self._sampled :]
+        data: Data = {"jobs": jobs, "gone": self._gone, "samples": samples, "use": self.use.changes()}
         if not self._sampled:
             data["newSamples"] = True
         self._touched, self._touched_inside, self._gone = set(), set(), []

@@ -121,29 +121,19 @@ def parse(words: Sequence[str], pid: int = 0, environment: Mapping[str, str] | N
     >>> parse(["install", "a", "./chart", "-n", "team"]).namespace
     'team'
     """
-    names: list[str] = []
-    given: dict[str, str] = dict(environment or {})
-    version: list[str] = []
-    groups: list[str] = []
-    flags: dict[str, str] = {}
-    for option, value in _options(words):
-        if not option:
-            names.append(value)
-        elif option in CLUSTER_OPTIONS:
-            given[CLUSTER_OPTIONS[option]] = value or "true"
-        elif option == GROUP_OPTION:
-            groups += [option, value]
-        elif option in VERSION_OPTIONS:
-            version += [option, value]
-        else:
-            flags[option] = value
-    command, *names = names or [""]
+    pairs = list(_options(words))
+    cluster = {CLUSTER_OPTIONS[option]: value or "true" for option, value in pairs if option in CLUSTER_OPTIONS}
+    version = [word for pair in pairs if pair[0] in VERSION_OPTIONS for word in pair]
+    groups = [word for pair in pairs if pair[0] == GROUP_OPTION for word in pair]
+    flags = dict(pairs)
+    command, *names = [value for option, value in pairs if not option] or [""]
     is_upgrade = command == "upgrade" or "--is-upgrade" in flags
     release = names[0] if len(names) > 1 else ""
     # a script may have a step before this one, which failed; Helm 3 hands nothing over when it writes files
     calls_us = pid == os.getppid() and Path(flags.get("--post-renderer", "")).name == "minicluster"
     hands_all_over = calls_us and "--output-dir" not in flags
-    return Caller(pid, release, is_upgrade, _has_cluster(command, flags), given, version, groups, hands_all_over)
+    environment = {**(environment or {}), **cluster}
+    return Caller(pid, release, is_upgrade, _has_cluster(command, flags), environment, version, groups, hands_all_over)
 
 
 def _has_cluster(command: str, flags: Mapping[str, str]) -> bool:

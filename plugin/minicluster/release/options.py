@@ -2,7 +2,6 @@
 
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +18,7 @@ from minicluster.render.stream import parse, split
 #: What Helm says of a name that a release has, also one that another client installs at this moment
 TAKEN = re.compile("cannot re-?use a name|release: already exists")
 #: A chart without values of its own, which prints those that it gets
-BARE_CHART = {
-    "Chart.yaml": "{apiVersion: v2, name: values, version: 0.0.0}",
-    "templates/values.yaml": "{{ toJson .Values }}",
-}
+BARE_CHART = Path(__file__).parent / "bare_chart"
 
 
 @dataclass(frozen=True)
@@ -95,16 +91,8 @@ def find_runner(asked: ReleaseOptions, values: Mapping[str, Any]) -> Runner:
 
 def read_values(asked: ReleaseOptions, words: Sequence[str]) -> dict[str, Any]:
     """Return what Helm's options for values mean; `--values -` is what is asked for. Raises ToolError."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in BARE_CHART.items():
-            path = Path(folder, name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        release = helm.OfflineRelease(asked.name, "default", words, chart=folder)
-        read: dict[str, Any] = yamlio.load(
-            helm.template(release, helm.values_text(asked.values) if asked.values else "")
-        )
-    return read
+    release = helm.OfflineRelease(asked.name, "default", words, chart=str(BARE_CHART))
+    return dict(yamlio.load(helm.template(release, helm.values_text(asked.values) if asked.values else "")))
 
 
 def document(rendered: bytes) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from minicluster.console.streams import Say
 from minicluster.errors import ToolError
 from minicluster.kube.kubectl import Kubernetes
-from minicluster.kube.names import CHART_NAME
+from minicluster.kube.names import CHART_NAME, chart_name
 from minicluster.kube.outage import RETRY_SECONDS
 from minicluster.kube.port import KubePort
 from minicluster.kube.tool import CommandError
@@ -80,15 +80,6 @@ def read_history(kubernetes: KubePort, release: str) -> list[Revision]:
         Revision(int(each["revision"]), each["status"], each.get("description", ""), chart_name(each["chart"]))
         for each in revisions
     ]
-
-
-def chart_name(text: str) -> str:
-    """Return the name of a chart that Helm shows with its version.
-
-    >>> chart_name("mini-2-0.1.0-rc.1")
-    'mini-2'
-    """
-    return re.sub(r"-\d+\.\d+\.\d+([-+].*)?$", "", text)
 
 
 def check_chart(history: Sequence[Revision], release: str) -> None:

@@ -5,14 +5,12 @@ Each function parses one key of a hand-over document, and raises SpecError for w
 
 import base64
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from minicluster.errors import SpecError
-
-_VERSION = re.compile(r"-v?[0-9]+\.[0-9]+\.[0-9]+([-_].*)?$")
+from minicluster.kube.names import chart_name
 
 
 class Installed(NamedTuple):
@@ -110,7 +108,7 @@ def newcomer(document: Mapping[str, Any]) -> Newcomer | None:
     with _by_the_chart("others"):
         fields = _decode(text)
         others = {
-            str(one["name"]): _VERSION.sub("", str(one["chart"]))
+            str(one["name"]): chart_name(str(one["chart"]))
             for one in fields["jobs"]
             if not one["group"] and not one["deleted"]
         }
