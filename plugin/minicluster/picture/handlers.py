@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tornado.web import HTTPError, RequestHandler
@@ -75,6 +75,10 @@ class Guarded(RequestHandler):
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(text)
 
+    async def _aside(self, call: Callable[..., Any], *given: object) -> Any:
+        """Return what a call that takes long returns; other requests are answered meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self.pages.pool, call, *given)
+
     def log_exception(self, *about: Any) -> None:
         """Log an error without the address, which has the token."""
         kind, value, _ = about
@@ -98,12 +102,12 @@ class IndexPage(Guarded):
         rows: Sequence[dict[str, Any]] = ()
         trouble = ""
         try:
-            rows = await asyncio.get_running_loop().run_in_executor(self.pages.pool, self.pages.listing)
+            rows = await self._aside(self.pages.listing)
         except MiniClusterError as error:
             trouble = str(error)
         style = (page.HERE / "page.css").read_text(encoding="utf-8")
-        values = {"rows": rows, "trouble": trouble, "place": self.pages.kube}
-        self.finish(rendered(page.__file__, "index.html.j2", style=style, **values))
+        place = self.pages.kube
+        self.finish(rendered(page.__file__, "index.html.j2", style=style, rows=rows, trouble=trouble, place=place))
 
 
 class Script(Guarded):
@@ -130,9 +134,7 @@ class JobAnswer(Guarded):
 
     async def get(self, _token: str, name: str) -> None:
         """Ask the lead."""
-        job = self.get_query_argument("id", "")
-        loop = asyncio.get_running_loop()
-        self.finish(await loop.run_in_executor(self.pages.pool, job_answer, self.pages.kube, name, job))
+        self.finish(await self._aside(job_answer, self.pages.kube, name, self.get_query_argument("id", "")))
 
 
 class Change(Guarded):
@@ -151,8 +153,7 @@ class Change(Guarded):
             except (ValueError, TypeError):
                 self._refuse(400, "what was asked is no JSON object\n")
                 return
-            loop = asyncio.get_running_loop()
-            said = await loop.run_in_executor(self.pages.pool, change, self.pages.kube, name, asked)
+            said = await self._aside(change, self.pages.kube, name, asked)
             streams.say(f"from the page of {name}: {one_line(said.get('done') or said['error'])}")
             self.finish(said)
 

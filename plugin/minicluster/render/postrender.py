@@ -57,16 +57,11 @@ def render(
     ``allow_random`` may be a function that raises CurveError for a cluster that must not get such keys. ``say`` is told
     the warnings: Helm's own command has them in its notes. Raises MiniClusterError.
     """
-    newcomers: list[handover.Newcomer] = []
-    revisions: set[str] = set()
-    live: dict[revision.Name, handover.LiveJob] = {}
+    given: list[dict[str, Any]] = []
 
     def expand(handovers: Sequence[dict[str, Any]]) -> Iterator[Iterable[Mapping[str, Any]]]:
+        given.extend(handovers)
         clusters = list(map(load, handovers))
-        newcomers.extend(filter(None, map(handover.newcomer, handovers)))
-        for document in handovers:
-            live.update(handover.live_jobs(document))
-        revisions.update(filter(None, (str(document.get("last") or "") for document in handovers)))
         programs = _shared_programs(clusters)
         left = dict(programs)
         for cluster in clusters:
@@ -77,12 +72,14 @@ def render(
         assert not left, f"no cluster of the release has the programs {list(left)}"
 
     rendered = b"".join(stream.render(data, expand))
-    if not (newcomers or revisions or live):
+    newcomers = list(filter(None, map(handover.newcomer, given)))
+    live = {name: job for one in given for name, job in handover.live_jobs(one).items()}
+    before = {name: job for one in given for name, job in revision.jobs(str(one.get("last") or "")).items()}
+    if not (newcomers or live or before):
         return rendered
     # live Jobs stay as they were sent
     jobs = list(revision.applied(revision.jobs_of(rendered), live))
     revision.refuse_renamed(newcomers, {revision.name_of(job) for _, job in jobs if job})
-    before = {name: job for text in revisions for name, job in revision.jobs(text).items()}
     return revision.with_sent(jobs, before)
 
 
