@@ -98,15 +98,13 @@ def secret_name(burst: Burst) -> str:
 
 def secret(root: MiniClusterModel, burst: Burst, certificate: str, namespace: str = "") -> dict[str, Any]:
     """Return the Secret with the root's certificate, for the burst's namespace."""
-    metadata: dict[str, Any] = {"name": secret_name(burst)}
-    if namespace:
-        metadata["namespace"] = namespace
-    metadata["labels"] = {
+    labels = {
         "app.kubernetes.io/name": "minicluster",
         "app.kubernetes.io/instance": burst.name,
         ROOT_LABEL: root.name,
     }
-    return curve.secret(metadata, certificate)
+    where = {"namespace": namespace} if namespace else {}
+    return curve.secret({"name": secret_name(burst), **where, "labels": labels}, certificate)
 
 
 def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) -> dict[str, Any]:

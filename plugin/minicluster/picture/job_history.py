@@ -196,15 +196,12 @@ def steps_of(job: Mapping[str, Any]) -> Iterator[Step]:
 
 def curve(steps: Iterable[Step]) -> list[Sample]:
     """Return the samples of steps in any order."""
-    samples: list[Sample] = []
+    samples: dict[float, Sample] = {}
     now = Sample(0.0)
     for when, change in sorted(steps, key=lambda step: step[0]):
         sums = {name: getattr(now, name) + change.get(name, 0) for name in Sample._fields[1:]}
-        now = Sample(when, **sums)
-        if samples and samples[-1].t == when:
-            samples.pop()
-        samples.append(now)
-    return thinned(samples)
+        now = samples[when] = Sample(when, **sums)
+    return thinned([*samples.values()])
 
 
 def thinned(samples: list[Sample], most: int = MOST_RECORDS) -> list[Sample]:

@@ -47,12 +47,9 @@ class NodeHistory:
             self.seen.update(numbers)
             self._name(numbers, hosts)
 
-    def take_hosts(self, hosts: Iterable[str]) -> None:
-        """Take the names of all nodes, as hostlists in the order of their ranks."""
+    def take_hosts(self, hosts: Iterable[str], cores: Mapping[str, int]) -> None:
+        """Take the names of all nodes, as hostlists in the order of their ranks, and their cores, by idsets."""
         self._name(range(NAMED_NODES), ",".join(hosts))
-
-    def take_cores(self, cores: Mapping[str, int]) -> None:
-        """Take how many cores nodes have, by the idsets of their ranks."""
         self.cores.update((rank, count) for ranks, count in cores.items() for rank in parse_idset(ranks))
 
     def _name(self, ranks: Iterable[int], hosts: str) -> None:

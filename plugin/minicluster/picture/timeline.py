@@ -84,8 +84,7 @@ class Timeline:
     ) -> None:
         """Take events of nodes, and the names and the cores of all."""
         if hosts:
-            self.nodes.take_hosts(hosts)
-            self.nodes.take_cores(cores or {})
+            self.nodes.take_hosts(hosts, cores or {})
         last = self.samples[-1].t if self.samples else math.inf
         if self.nodes.take(events) and min(event["t"] for event in events) < last:
             self._begin_curve()

@@ -49,11 +49,15 @@ def of_container(index: int, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def node_values(asked: ReleaseOptions) -> dict[str, Any]:
     """Return what the runner is on each node, by its paths in the container."""
-    values: dict[str, Any] = {"image": asked.image}
-    for name, amount in (("cpu", asked.cpu), ("memory", asked.memory)):
-        values |= {f"resources.limits.{name}": amount, f"resources.requests.{name}": amount}
-    # Kubernetes takes the limit of an extended resource as its request
-    return values | {r"resources.limits.nvidia\.com/gpu": "" if asked.gpus is None else str(asked.gpus)}
+    return {
+        "image": asked.image,
+        "resources.limits.cpu": asked.cpu,
+        "resources.requests.cpu": asked.cpu,
+        "resources.limits.memory": asked.memory,
+        "resources.requests.memory": asked.memory,
+        # Kubernetes takes the limit of an extended resource as its request
+        r"resources.limits.nvidia\.com/gpu": "" if asked.gpus is None else str(asked.gpus),
+    }
 
 
 def set_words(values: Mapping[str, Any]) -> list[str]:

@@ -129,12 +129,9 @@ def remarks(cluster: MiniClusterModel) -> list[str]:
 
 
 def _metadata(cluster: MiniClusterModel, suffix: str) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": f"{cluster.name}-{suffix}", "namespace": cluster.namespace}
-    if cluster.labels:
-        metadata["labels"] = dict(cluster.labels)
-    if cluster.annotations:
-        metadata["annotations"] = dict(cluster.annotations)
-    return metadata
+    maps = {"labels": dict(cluster.labels), "annotations": dict(cluster.annotations)}
+    given = {key: value for key, value in maps.items() if value}
+    return {"name": f"{cluster.name}-{suffix}", "namespace": cluster.namespace, **given}
 
 
 def _data(cluster: MiniClusterModel) -> dict[str, str]:
