@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from batch import Batch, case
-from minicluster.render import postrender, schema, stream
+from minicluster.render import postrender, schema
 from minicluster.render.load import load
 from renderings import runner
 from support import CERTIFICATE, CHART, DEFAULTS, Helm, deep, load_all, nested
@@ -320,8 +320,3 @@ def test_an_alias_of_a_field_renders_the_same(rendered: Rendered) -> None:
 
 def test_the_fields_listed_as_exceptions_exist() -> None:
     assert set(NO_EFFECT) | MUTABLE | set(SPECIAL) <= set(LEAVES)
-
-
-def test_only_the_minicluster_document_of_the_chart_is_parsed(helm4: Helm) -> None:
-    chunks = list(stream.split(helm4.template().encode()))
-    assert [bool(stream.parse(chunk)) for chunk in chunks].count(True) == 1

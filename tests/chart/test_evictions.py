@@ -15,7 +15,6 @@ BUDGET = {"disruptionBudget": True}
     ("values", "expected"),
     [
         ({}, KEEP),
-        ({"evictable": None}, KEEP),
         ({"evictable": False}, KEEP),
         ({"evictable": True}, {}),
         # their jobs run again

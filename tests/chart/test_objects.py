@@ -198,11 +198,6 @@ def test_sidecars_and_the_agent_are_rendered_in_each_mode_of_the_view(
     assert [container["name"] for container in pod_of(text)["containers"]] == ["flux-sample"]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_no_init_container_but_the_view_is_rendered_without_sidecars_and_agent(helm4: Helm, mode: str) -> None:
-    assert list(init_containers(helm4.template(values=mode_of(mode)))) == (["flux-view"] if mode == "copy" else [])
-
-
 @pytest.mark.parametrize(
     ("capabilities", "left"),
     [

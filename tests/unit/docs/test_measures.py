@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from support import CHART, PACKAGE, ROOT, SOURCES
+from support import PACKAGE, ROOT, SOURCES
 
 from tools.budget import nodes
 
@@ -39,12 +39,6 @@ def test_the_golden_files_are_no_more_than_a_tenth_of_the_lines_of_tests() -> No
     )
     assert len(golden) > 50
     assert of_golden <= 0.1 * (of_golden + of_others)
-
-
-def test_no_file_of_helpers_of_the_chart_has_more_than_130_lines() -> None:
-    helpers = {path.name: len(path.read_text().splitlines()) for path in (CHART / "templates").rglob("*.tpl")}
-    assert len(helpers) > 15
-    assert {name: count for name, count in helpers.items() if count > 130} == {}
 
 
 def test_each_file_of_tests_has_a_name_of_its_own() -> None:
