@@ -88,17 +88,10 @@ def upload_of(given: Mapping[str, Any]) -> Upload | None:
     return along(given)
 
 
-class FluxWords(options.Words):
-    """The words after ``--`` are a flux command."""
-
-    words = "-- FLUX-COMMAND..."
-
-    def missing(self, ctx: click.Context) -> str:
-        """Return what to say when there are none."""
-        return f"put -- before the flux command: {ctx.command_path} NAME -- jobs"
+NO_WORDS = "put -- before the flux command: {} NAME -- jobs"
 
 
-@click.command("flux", cls=FluxWords)
+@click.command("flux", cls=options.Words, words="-- FLUX-COMMAND...", missing=NO_WORDS)
 @options.of_cluster
 @options.no_wait
 @upload_options

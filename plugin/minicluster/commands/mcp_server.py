@@ -72,7 +72,11 @@ class Looks:
     def why(self, name: Name, job: MayBeJob = "") -> dict[str, Any]:
         """Say why a MiniCluster is as it is, or why a job waits, failed, or is slow, and which command mends it."""
         told = why.of_job(self.kube, name, job) if job else why.of_cluster(self.kube, name)
-        return {"reasons": [{"text": streams.pasteable(text), "command": _pasteable(way)} for text, way in told]}
+        reasons = [
+            {"text": streams.pasteable(text), "command": streams.pasteable_command(way) if way else ""}
+            for text, way in told
+        ]
+        return {"reasons": reasons}
 
     @with_job_options
     def would_fit(self, name: Name, **given: Any) -> dict[str, Any]:
@@ -107,10 +111,6 @@ class Looks:
         record = known["job"]
         now = known["now"] if record["state"] == "RUN" else None
         return {"job": record["id"], "usage": record.get("usage"), "said": [*used.in_words(record, now)]}
-
-
-def _pasteable(command: str) -> str:
-    return streams.pasteable_command(command) if command else ""
 
 
 REASON_SCHEMA = {

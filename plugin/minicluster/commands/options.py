@@ -39,20 +39,17 @@ WORDS_KEY = "minicluster.words"
 class Words(click.Command):
     """A command whose words after ``--`` are another program's."""
 
-    #: How the usage shows them
-    words = ""
-
-    def missing(self, _ctx: click.Context) -> str:
-        """Return what to say when there are none; "" if they may be missing."""
-        return ""
+    def __init__(self, *of_click: Any, words: str, missing: str = "", **more_of_click: Any) -> None:
+        """Take how the usage shows them, and what to say when there are none; "" if they may be missing."""
+        super().__init__(*of_click, **more_of_click)
+        self.words, self.missing = words, missing
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the words after the first ``--``; what comes before is our own."""
         at = args.index("--") if "--" in args else len(args)
         own, words = args[:at], args[at + 1 :]
-        missing = "" if words or ctx.resilient_parsing or {"-h", "--help"} & set(own) else self.missing(ctx)
-        if missing:
-            raise click.UsageError(missing, ctx)
+        if self.missing and not (words or ctx.resilient_parsing or {"-h", "--help"} & set(own)):
+            raise click.UsageError(self.missing.format(ctx.command_path), ctx)
         ctx.meta[WORDS_KEY] = words
         # the parser takes words away
         given = list(own)

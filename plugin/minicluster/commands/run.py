@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,6 @@ from minicluster.kube.kubectl import Kubernetes
 
 if TYPE_CHECKING:
     from minicluster.exec.upload import Upload
-    from minicluster.release.oneshot import Oneshot
-
-
-class WordsOfWork(options.Words):
-    """The words after ``--`` are the work; values may have it instead."""
-
-    words = "[-- COMMAND...]"
 
 
 def _sizes(text: str) -> list[int]:
@@ -52,7 +45,7 @@ class Tasks(click.IntRange):
 OF_OWN = ("image", "cpu", "memory", "gpus", "files", "sets", "name", "keep", "sizes", "iterations", "output")
 
 
-@click.command("run", cls=WordsOfWork)
+@click.command("run", cls=options.Words, words="[-- COMMAND...]")
 @click.option("--in", "inside", metavar="NAME", help="Run it in an instance of its own in this MiniCluster.")
 @options.of_nodes("Number of nodes, `size` of the values.")
 @click.option(
@@ -82,7 +75,6 @@ OF_OWN = ("image", "cpu", "memory", "gpus", "files", "sets", "name", "keep", "si
 def command(
     ctx: click.Context,
     /,
-    name: str,
     namespace: str,
     context: str,
     keep: bool,
@@ -113,16 +105,16 @@ def command(
     upload = upload_of({key: asked.pop(key) for key in ("upload", "fetched", "packages")})
     if (inside := asked.pop("inside")) is not None:
         return _inside(Kubernetes(context, namespace), ctx, inside, upload)
-    _check(sizes, iterations, output, keep=keep, nodes=asked["nodes"], upload=upload)
-    run = _asked(ctx.meta[options.WORDS_KEY], name, asked)
+    asked["command"] = ctx.meta[options.WORDS_KEY]
+    _check(sizes, iterations, output, keep=keep, asked=asked, upload=upload)
     # apart: Ctrl-C on a terminal must not end Helm and kubectl. Settled: what is installed is removed in the same place
     where = Kubernetes(context, namespace, is_apart=True).settled()
-    return _of_its_own(where, run, upload, (sizes or (), iterations or 1, output), keeps=keep)
+    return _of_its_own(where, asked, upload, (sizes or (), iterations or 1, output), keeps=keep)
 
 
 def _of_its_own(
     where: Kubernetes,
-    run: Oneshot,
+    asked: Mapping[str, Any],
     upload: Upload | None,
     series: tuple[Sequence[int], int, Path | None],
     *,
@@ -132,8 +124,9 @@ def _of_its_own(
     # not with --in, where a third of the modules would be for nothing
     from minicluster.experiments.matrix import Matrix, run_matrix
     from minicluster.lifecycle import temporary
+    from minicluster.release.oneshot import Oneshot
 
-    sizes, iterations, output = series
+    run, (sizes, iterations, output) = Oneshot(**asked), series
     try:
         with temporary.stoppable(streams.say):
             if sizes and output:
@@ -143,15 +136,6 @@ def _of_its_own(
         if output:
             streams.say(f"{output} has the runs that have ended: the same command goes on with the others")
         return 128 + stopped.number
-
-
-def _asked(words: Sequence[str], name: str, asked: dict[str, Any]) -> Oneshot:
-    """Return what is asked. Raises UsageError when there is nothing to run."""
-    if not (words or asked["files"] or asked["sets"]):
-        raise UsageError("there is nothing to run: give a command after --, or values with one")
-    from minicluster.release.oneshot import Oneshot
-
-    return Oneshot(name=name, command=words, **asked)
 
 
 def _inside(kubernetes: Kubernetes, ctx: click.Context, name: str, upload: Upload | None) -> int:
@@ -180,18 +164,22 @@ def _check(
     output: Path | None,
     *,
     keep: bool,
-    nodes: int | None,
+    asked: Mapping[str, Any],
     upload: Upload | None,
 ) -> None:
-    """Raise UsageError for options that make no sense together."""
+    """Raise UsageError for options that make no sense together, and when there is nothing to run."""
     needs_sizes = "needs --sizes: give the sizes to run at, such as 2,4,8"
     for is_wrong, why in (
         (sizes and not output, "--sizes needs --output: name the folder for the results"),
         (not sizes and output, f"--output {needs_sizes}"),
         (not sizes and iterations, f"--iterations {needs_sizes}"),
-        (sizes and nodes, "--sizes has the numbers of nodes: drop --nodes"),
+        (sizes and asked["nodes"], "--sizes has the numbers of nodes: drop --nodes"),
         (sizes and keep, "--keep is for a single run: with --sizes each MiniCluster is removed before the next"),
         (sizes and upload, "--upload is for a single run: drop --sizes"),
+        (
+            not (asked["command"] or asked["files"] or asked["sets"]),
+            "there is nothing to run: give a command after --, or values with one",
+        ),
     ):
         if is_wrong:
             raise UsageError(why)

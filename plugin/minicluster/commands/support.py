@@ -62,7 +62,9 @@ def report(kubernetes: Kubernetes, name: str) -> Iterator[tuple[str, str]]:
         "Status": lambda: table(status_of(kubernetes, name)),
         "Why": lambda: "\n".join(one_line(reason.text) for reason in why.of_cluster(kubernetes, name)),
         "Log of the lead": lambda: values.without_secrets(_log(kubernetes, name)),
-        "Log of its broker": lambda: values.without_secrets(_broker_log(kubernetes, name)),
+        "Log of its broker": lambda: values.without_secrets(
+            _last(logs.read_broker_log(*logs.find_log(kubernetes, name, "")))
+        ),
     }
     for title, read in parts.items():
         yield title, SECRET_LOOKS.sub(HIDDEN_TEXT, _read(read))
@@ -126,10 +128,6 @@ def _versions(kubernetes: Kubernetes) -> str:
 def _log(kubernetes: Kubernetes, name: str) -> str:
     cluster, host = logs.find_log(kubernetes, name, "")
     return _last(tool.text(b"".join(part.text for part in logs.show(cluster, host, ""))))
-
-
-def _broker_log(kubernetes: Kubernetes, name: str) -> str:
-    return _last(logs.read_broker_log(*logs.find_log(kubernetes, name, "")))
 
 
 def _last(text: str) -> str:

@@ -5,6 +5,7 @@ is completed where a message gets to a person: here alone.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 #: A command between backticks
@@ -58,6 +59,16 @@ def completed(command: str, where: Where, program: str = "minicluster") -> str:
             is_given = option in words or (option == "-n" and tuple(words[:3]) in OF_ALL_NAMESPACES)
             own += f" {option} {shlex.quote(value)}" if value and not is_given else ""
     return (program + own.removeprefix("minicluster") if tool == "minicluster" else own) + dashes + rest
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are.
+
+    >>> some(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Literal
@@ -113,14 +114,7 @@ def _clear() -> None:
 
 def say_once() -> Say:
     """Return a `say` that tells each text only once."""
-    said: set[str] = set()
-
-    def tell(text: str) -> None:
-        if text not in said:
-            said.add(text)
-            say(text)
-
-    return tell
+    return cache(say)
 
 
 def write(data: bytes) -> None:

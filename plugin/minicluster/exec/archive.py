@@ -7,14 +7,14 @@ import subprocess
 import tarfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple, cast
+from typing import IO, cast
 
 from minicluster.console import lines
-from minicluster.console.messages import counted
+from minicluster.console.messages import counted, some
 from minicluster.console.streams import Say
 from minicluster.console.terminal import Progress, Share, ok
 from minicluster.errors import StateError
@@ -31,11 +31,8 @@ STALLED_SECONDS = 120.0
 FILE_CHANGED, FILE_REMOVED = "file changed as we read it", "file removed before we read it"
 
 
-class FileChange(NamedTuple):
-    """A file that was written or removed while it was read."""
-
-    what: str  #: in tar's words
-    name: str
+#: Such a change, in tar's words, and the name of the file
+FileChange = tuple[str, str]
 
 
 @dataclass
@@ -112,16 +109,12 @@ class Transfer:
         from rich.filesize import decimal  # noqa: PLC0415 - see terminal.py
 
         if self.names:
-            self.say(f"left out, because they are neither files nor folders: {_some(self.names)}")
-        for what in dict.fromkeys(each.what for each in self.changed):
-            self.say(f"warning: {what}: {_some([each.name for each in self.changed if each.what == what])}")
+            self.say(f"left out, because they are neither files nor folders: {some(self.names, SHOWN_NAMES)}")
+        for what in dict.fromkeys(what for what, _ in self.changed):
+            names = [name for its, name in self.changed if its == what]
+            self.say(f"warning: {what}: {some(names, SHOWN_NAMES)}")
         files = f"{counted(self.files, 'file')}, " if self.is_folder else ""
         self.say(ok(f"copied {self.source} to {self.target}, {files}{decimal(self.size)}"))
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN_NAMES
-    return ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 class Counted:
@@ -160,7 +153,7 @@ def add(archive: tarfile.TarFile, path: Path, name: str, transfer: Transfer, *, 
     except FileNotFoundError:
         if is_top:
             raise
-        transfer.changed.append(FileChange(FILE_REMOVED, name))
+        transfer.changed.append((FILE_REMOVED, name))
         return
     if not (member and transfer.takes(member)):
         transfer.names.append(name)
@@ -169,7 +162,7 @@ def add(archive: tarfile.TarFile, path: Path, name: str, transfer: Transfer, *, 
             archive.addfile(member, cast("IO[bytes]", _Padded(file)))
             end = os.fstat(file.fileno())
         if (end.st_size, end.st_mtime) != (member.size, member.mtime):
-            transfer.changed.append(FileChange(FILE_CHANGED, name))
+            transfer.changed.append((FILE_CHANGED, name))
     else:
         archive.addfile(member)
     for each in below:
@@ -235,7 +228,7 @@ def read_failure(said: bytes, code: int) -> tuple[list[FileChange], str]:
     told = [line for line in lines.split(tool.reason(tool.text(said))) if not NOTES.match(line)]
     changes = [CHANGED.fullmatch(line) for line in told]
     if code == CHANGED_CODE and tool.COMMAND_FAILED.search(said) and all(changes):
-        return [FileChange(each["what"].lower(), each["name"]) for each in changes if each], ""
+        return [(each["what"].lower(), each["name"]) for each in changes if each], ""
     left = [line for line, match in zip(told, changes, strict=True) if not match] or told
     why = SHRANK if any(map(SHORT.fullmatch, left)) else "\n".join(left)
     return [], f"{why}: ask for a Role that allows it" if tool.CommandError("kubectl exec", why).is_forbidden else why

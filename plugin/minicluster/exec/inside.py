@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from minicluster.cluster.lead import Lead
@@ -24,6 +24,7 @@ from minicluster.waiting.ready import find_ready_lead
 
 if TYPE_CHECKING:
     from minicluster.exec.upload import Upload
+    from minicluster.exec.uploaded import Brought
 
 #: Seconds after which it is said why an instance does not begin
 WAIT_SECONDS = 3.0
@@ -38,8 +39,6 @@ class Work:
     tasks: int | None = None  #: None is one on each node, which it has whole
     seconds: float | None = None  #: for the start and the work
     upload: Upload | None = None
-    cwd: str | None = None  #: None is that of the lead's container
-    environment: Mapping[str, str] = field(default_factory=dict)  #: variables that the command has besides
 
 
 def run_inside(kubernetes: Kubernetes, name: str, work: Work, say: Say) -> int:
@@ -52,13 +51,10 @@ def run_inside(kubernetes: Kubernetes, name: str, work: Work, say: Say) -> int:
         upload.check()
     kubernetes = kubernetes.within(work.seconds)
     lead = find_ready_lead(kubernetes, name, say)
-    words = ("python", "-c", program_text("instance"))
-    if not upload:
-        return _Instance(kubernetes, lead, work, say).run(words)
-    brought = upload.bring(kubernetes, lead, say)
-    work = replace(work, cwd=brought.path, environment=brought.environment)
-    code = _Instance(kubernetes, lead, work, say).run(words)
-    upload.fetch(kubernetes, lead, brought, say)
+    brought = upload.bring(kubernetes, lead, say) if upload else None
+    code = _Instance(kubernetes, lead, work, brought, say).run(("python", "-c", program_text("instance")))
+    if upload and brought:
+        upload.fetch(kubernetes, lead, brought, say)
     return code
 
 
@@ -67,10 +63,10 @@ class _Instance(Following):
 
     on_terminal = False
 
-    def __init__(self, kubernetes: Kubernetes, lead: Lead, work: Work, say: Say) -> None:
+    def __init__(self, kubernetes: Kubernetes, lead: Lead, work: Work, brought: Brought | None, say: Say) -> None:
         super().__init__(kubernetes, lead, say)
         self._limit = kubernetes
-        self._work, self._written = work, UntilMark()
+        self._work, self._brought, self._written = work, brought, UntilMark()
         self._stopped_by, self._is_late = 0, False
 
     def run(self, words: Sequence[str]) -> int:
@@ -124,8 +120,9 @@ class _Instance(Following):
             "nodes": self._work.nodes,
             "tasks": self._work.tasks,
             "seconds": self._work.seconds or 0,
-            "cwd": self._work.cwd,
-            "environment": self._work.environment,
+            # None is that of the lead's container
+            "cwd": self._brought.path if self._brought else None,
+            "environment": self._brought.environment if self._brought else {},
             "user": {CLIENT_ATTRIBUTE.partition(".")[2]: self._key},
         }
         return (*words, f"{self._lead.home}/bin/flux", json.dumps(job), f"{CLIENT_ATTRIBUTE}={self._key}")

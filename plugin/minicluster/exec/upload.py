@@ -24,7 +24,7 @@ from minicluster.errors import StateError, UsageError
 from minicluster.exec.copy import copy_into
 from minicluster.exec.run import run_program
 from minicluster.exec.submitted import FOLLOWING, SUBMITTING
-from minicluster.exec.uploaded import Brought, digest_of_file, fetch_files, install, name_in
+from minicluster.exec.uploaded import Brought, fetch_files, install, name_in
 from minicluster.kube.kubectl import Kubernetes, ported
 from minicluster.kube.tool import CommandError, reason, text
 from minicluster.lead.ask import BrokenError, program_words, read, talk
@@ -92,7 +92,8 @@ class Upload(NamedTuple):
         name = name_in(brought.root, self.packages)
         if name not in brought.states:
             raise UsageError(f"--with: git ignores {name}, so it is on no node: let git have it")
-        place = f"{nodes.lead.home}/{UPLOADS}/with-{digest_of_file(brought.root / name)}"
+        digest = hashlib.sha256((brought.root / name).read_bytes()).hexdigest()[:20]
+        place = f"{nodes.lead.home}/{UPLOADS}/with-{digest}"
         variables = install(nodes.kubernetes, nodes.lead, f"{place}/site", name, brought.path, nodes.say)
         nodes.have(place, "site", PACKAGES_BYTES, lambda: None)
         return variables

@@ -191,11 +191,6 @@ def name_in(folder: Path, file: str) -> str:
     raise UsageError(f"--with: there is no {file} in the folder of --upload: put it there")
 
 
-def digest_of_file(path: Path) -> str:
-    """Return a text that is the same for the same packages."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:20]
-
-
 def install(kubernetes: Kubernetes, lead: Lead, target: str, name: str, folder: str, say: Say) -> dict[str, str]:  # noqa: PLR0913, PLR0917 - where, what, to where
     """Install the packages of a file in a folder on the lead, unless they are there; return a job's variables.
 

@@ -6,7 +6,7 @@ The queue of a MiniCluster whose Job is replaced stops while its jobs end; it go
 import json
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple
 
 from minicluster.cluster.job import recorded
@@ -192,7 +192,7 @@ class HeldQueue:
         if not self._conversation:
             return True
         end, has_asked = time.monotonic() + LET_GO_SECONDS, False
-        try:
+        with suppress(KubernetesError, BrokenError):
             while (left := end - time.monotonic()) > 0:
                 replies = self._next(left)
                 if any("started" in reply for reply in replies):
@@ -201,8 +201,6 @@ class HeldQueue:
                     # not before it has said something: see BOOT
                     self._conversation.say([{"start": True}])
                     has_asked = True
-        except (KubernetesError, BrokenError):
-            pass
         return False
 
     def close(self) -> None:

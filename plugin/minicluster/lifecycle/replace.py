@@ -1,11 +1,10 @@
 """Replaces the Job of a MiniCluster and keeps its queue; repeated after an interruption, it goes on where it was."""
 
+import dataclasses
 import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from dataclasses import replace as changed
 from typing import NamedTuple
 
 from minicluster.cluster.find import LiveCluster
@@ -39,7 +38,7 @@ class ReplaceOptions(NamedTuple):
     timeout: float
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Replacement:
     """A MiniCluster whose Job is to be replaced."""
 
@@ -68,7 +67,7 @@ def replace(
     its_cluster = find(kubernetes, name)
     if not its_cluster.job:
         raise StateError(f"the Job {its_cluster.name} can't be read: ask for a Role that allows it")
-    kubernetes = changed(kubernetes, namespace=its_cluster.job.namespace)
+    kubernetes = dataclasses.replace(kubernetes, namespace=its_cluster.job.namespace)
     with _interrupted("nothing has changed"):
         one, change = _prepare(kubernetes, its_cluster, asked, say)
         is_live = bool(one.job) and "deletionTimestamp" not in one.job["metadata"]

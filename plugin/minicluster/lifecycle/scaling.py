@@ -51,7 +51,8 @@ def scale(  # noqa: PLR0913 - one has a default
     with refusals():
         job = cluster.read_job()
         policy = policy_of(kubernetes.get("configmap", f"{its_cluster.name}-config"), group)
-    _refuse_end(its_cluster.name, job)
+    if end := end_of(its_cluster.name, job):
+        raise EndError(f"{its_cluster.name} has ended, so it has no size: {': '.join(filter(None, end))}")
     nodes = _nodes(its_cluster, job, group)
     if its_cluster.job and its_cluster.job.lead_address and seconds is not None:
         raise ChoiceError(f"{its_cluster.name} is a burst, and the Flux of its root has its nodes: leave out the wait")
@@ -128,13 +129,6 @@ def _end_with_release(cluster: Cluster, job: Object, release: str) -> None:
         if now:
             cluster.kubernetes.helm("uninstall", release)
         raise EndError(f"{release} was uninstalled meanwhile, so {cluster.name} has no size")
-
-
-def _refuse_end(name: str, job: Object) -> None:
-    """Raise EndError for a MiniCluster that has ended."""
-    end = end_of(name, job)
-    if end:
-        raise EndError(f"{name} has ended, so it has no size: {': '.join(filter(None, end))}")
 
 
 def _ask(  # noqa: PLR0913 - one has a name each

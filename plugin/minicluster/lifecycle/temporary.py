@@ -85,6 +85,13 @@ class TemporaryRelease:
         """Submit a job, and return what the report says of it at its end, and its events (single_job.py)."""
         return run_job(self._cluster, words, output, say)
 
+    def leave(self, *, keeps: bool) -> None:
+        """Remove it; with ``keeps`` it stays if its work has ended."""
+        if self.has_ended and keeps:
+            self._say(f"{self.asked.name} stays: {self.way_out}")
+        else:
+            self.remove()
+
     def remove(self) -> None:
         """Cancel the work and remove the release. A failure is only told; only the third Ctrl-C stops it."""
         try:
@@ -168,10 +175,8 @@ def _run_once(release: TemporaryRelease, say: streams.Say, write: Write, *, keep
             raise StateError(f"{error.cause.reason}: {release.goes_on}") from None
         raise
     finally:
-        if release.has_ended and keeps:
-            say(f"{release.asked.name} stays: {release.way_out}")
-        elif not goes_on:
-            release.remove()
+        if not goes_on:
+            release.leave(keeps=keeps)
     return end
 
 
@@ -211,10 +216,7 @@ def _run_uploaded(  # noqa: PLR0913 - the same
         say(StyledText(f"job {job['id']} of {cluster.name} has ended (exit code {code})", "wrong" if code else "well"))
         upload.fetch(kubernetes, lead, brought, say)
     finally:
-        if release.has_ended and keeps:
-            say(f"{release.asked.name} stays: {release.way_out}")
-        else:
-            release.remove()
+        release.leave(keeps=keeps)
     return code, release.left
 
 

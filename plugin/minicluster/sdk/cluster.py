@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self, Unpack
 
 from minicluster.cluster.job import release_of
 from minicluster.console import signals
 from minicluster.console.streams import Say, aloud
+from minicluster.errors import MiniClusterError
 from minicluster.kube.port import KubePort
 from minicluster.sdk import release
 from minicluster.sdk.exceptions import ArgumentError, translated
 from minicluster.sdk.forward import PortForward
 from minicluster.sdk.job_queue import JobQueue
-from minicluster.sdk.jobs import words_of
+from minicluster.sdk.jobs import as_html, words_of
 from minicluster.sdk.lead import LeadPort, lines_of, run_on_lead, settled
 from minicluster.sdk.outcome import Result
 from minicluster.sdk.submitting import Submitting
@@ -100,8 +102,8 @@ class MiniCluster(Submitting):
         if pool := options.get("inside"):
             with cls.connect(pool, namespace, context=context) as its:
                 return release.run_inside(its.submit, words, timeout, {**options, "values": values})
-        asked = release.asked_to_run(words, values, timeout, options)
-        return release.run(settled(context, namespace), *asked, aloud(progress))
+        where = partial(settled, context, namespace)
+        return release.run(where, words, values, timeout, options, aloud(progress))
 
     @translated()
     def flux(self, *words: str, timeout: float | None = 300) -> Result:
@@ -152,6 +154,24 @@ class MiniCluster(Submitting):
     def status(self) -> dict[str, Any]:
         """Return the document that ``minicluster status NAME --output json`` prints. Raises NotFoundError."""
         return status_of(self._kube, self.name)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: name and state, or why that is not known."""
+        try:
+            status = self.status()
+        except MiniClusterError as error:
+            return as_html({"MiniCluster": self.name, "namespace": self.namespace, "unknown": error})
+        nodes, jobs = status["nodes"] or {}, status["jobs"] or {}
+        return as_html(
+            {
+                "MiniCluster": self.name,
+                "namespace": self.namespace,
+                "state": ": ".join(filter(None, (status["state"], status["why"]))),
+                "size": f"{status['size']} of at most {status['maxSize']}",
+                "nodes": ", ".join(f"{count} {state}" for state, count in nodes.items() if count),
+                "jobs": ", ".join(f"{count} {state}" for state, count in jobs.items() if count),
+            }
+        )
 
     def port_forward(self, port: int, local_port: int = 0) -> PortForward:
         """Listen on a local port, any free one by default, that leads to a port of the lead. Raises ArgumentError."""

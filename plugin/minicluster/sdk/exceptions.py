@@ -92,7 +92,11 @@ def meant(error: errors.MiniClusterError) -> SdkError:
     if isinstance(cause, errors.KubernetesError):
         return ApiError(str(cause), cause.status)
     kind = next((kind for those, kind in MEANT if isinstance(error, those)), ApiError)
-    return kind(_explained(error) if kind is ReleaseError else str(error))
+    if kind is not ReleaseError:
+        return kind(str(error))
+    from minicluster.release import helm  # noqa: PLC0415 - it is needed after a failure alone
+
+    return kind(helm.explain(error))
 
 
 @contextmanager
@@ -102,9 +106,3 @@ def translated() -> Iterator[None]:
         yield
     except errors.MiniClusterError as error:
         raise meant(error) from None
-
-
-def _explained(error: errors.MiniClusterError) -> str:
-    from minicluster.release import helm  # noqa: PLC0415 - it is needed after a failure alone
-
-    return helm.explain(error)

@@ -10,7 +10,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import closing, suppress
 from typing import Any, Unpack
 
@@ -28,7 +27,7 @@ from minicluster.sdk.lead import LOG, QUIET_SECONDS, wait_for_lead, with_folder
 from minicluster.waiting.ready import find_running_node
 
 
-class CommandExecutor(Executor):
+class CommandExecutor(concurrent.futures.Executor):
     """Runs commands and Python functions as jobs.
 
     ``map(command, arguments, …)`` appends one argument of each list to the command, as `Executor.map` does for a

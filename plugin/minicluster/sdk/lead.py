@@ -5,6 +5,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
+from functools import cache, partial
 from typing import cast
 
 from minicluster import settings
@@ -93,13 +94,11 @@ def wait_for_lead(
     # mostly this one request is enough
     if lead and lead.is_ready:
         return lead
-    told = set[str]()
+    warn_once = cache(partial(LOG.warning, "waiting for %s"))
 
     def log(text: str) -> None:
         note(text)
-        if text not in told:
-            told.add(text)
-            LOG.warning("waiting for %s", text)
+        warn_once(text)
 
     return ready_lead(cluster, log, quiet=QUIET_SECONDS)
 

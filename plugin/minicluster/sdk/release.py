@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from minicluster.console.streams import Say
 from minicluster.kube.port import KubePort
-from minicluster.sdk.exceptions import ArgumentError, ReleaseError, WaitTimeoutError, translated
+from minicluster.sdk.exceptions import ArgumentError, ReleaseError, WaitTimeoutError
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.outcome import JobFailed, Result
 
 if TYPE_CHECKING:
-    from minicluster.exec.upload import Upload
     from minicluster.kube.kubectl import Kubernetes
     from minicluster.release.created import CreateReleaseOptions
-    from minicluster.release.oneshot import Oneshot
 
 
 class NodeOptions(TypedDict, total=False):
@@ -126,31 +124,30 @@ def run_inside(
     return Result(job.exit_code, job.stdout, job.stderr)
 
 
-@translated()
-def asked_to_run(
-    words: Sequence[str], values: Mapping[str, Any] | None, timeout: float | None, options: RunOptions
-) -> tuple["Oneshot", "Upload | None"]:
-    """Return what is asked of a run, and what goes along. Raises ArgumentError for an unknown option."""
-    from minicluster.exec.upload import along  # noqa: PLC0415 - few programs need it
-    from minicluster.release.oneshot import Oneshot  # noqa: PLC0415 - it brings the renderer
+def run(  # noqa: PLR0913, PLR0917 - those of `MiniCluster.run`
+    where: Callable[[], "Kubernetes"],
+    words: Sequence[str],
+    values: Mapping[str, Any] | None,
+    timeout: float | None,
+    options: RunOptions,
+    progress: Say,
+) -> Result:
+    """Install a release, wait until its work has ended, and remove it; return the exit code and the lead's log.
+
+    Raises ArgumentError for an unknown option, before it asks ``where``; DeadlineError; EndError when it can't start,
+    or fails without an exit code; ToolError, AccessError; ReleaseError when the release can't be removed.
+    """
+    from minicluster.exec.upload import along  # noqa: PLC0415 - few programs need these
+    from minicluster.lifecycle.temporary import run_release  # noqa: PLC0415
+    from minicluster.release.oneshot import Oneshot  # noqa: PLC0415
 
     refuse_wrong("a run", values or {}, options, RunOptions)
     its = {**options}
     given = {"upload": its.pop("upload", None), "fetched": its.pop("fetch", ()), "packages": its.pop("packages", "")}
-    upload = along(given)
-    return Oneshot(command=words, values=values or {}, seconds=timeout, **its), upload  # type: ignore[arg-type]
-
-
-def run(kube: "Kubernetes", asked: "Oneshot", upload: "Upload | None", progress: Say) -> Result:
-    """Install a release, wait until its work has ended, and remove it; return the exit code and the lead's log.
-
-    Raises DeadlineError; EndError when it can't start, or fails without an exit code; ToolError, AccessError;
-    ReleaseError when the release can't be removed.
-    """
-    from minicluster.lifecycle.temporary import run_release  # noqa: PLC0415 - few programs need it
-
+    upload, log = along(given), bytearray()
+    asked = Oneshot(command=words, values=values or {}, seconds=timeout, **its)  # type: ignore[arg-type]
+    kube = where()
     check_post_renderer()
-    log = bytearray()
     code, left = run_release(kube, asked, upload, progress, log.extend)
     if left:
         raise ReleaseError(left)

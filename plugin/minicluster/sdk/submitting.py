@@ -1,4 +1,4 @@
-"""What a MiniCluster does for jobs, and how a notebook shows it: a small table, and a live page."""
+"""What a MiniCluster does for jobs, and its live page."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,63 +11,8 @@ from minicluster.sdk.exceptions import SdkError, translated
 from minicluster.sdk.executor import CommandExecutor, executor_of
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.job_queue import JobQueue, work_of
-from minicluster.sdk.jobs import Fit, JobOptions, JobTable, as_html, would_fit
+from minicluster.sdk.jobs import Fit, JobOptions, JobTable, would_fit
 from minicluster.sdk.lead import with_folder
-
-
-class Pictured:
-    """A MiniCluster that a notebook shows, and that has a live page."""
-
-    name: str
-    namespace: str
-    _kube: KubePort
-    _page: "LocalPage | None" = None
-
-    def dashboard(self, *, port: int = 0, hosts: Sequence[str] = (), writable: bool = False) -> str:
-        """Return the address of a live page on this machine, which is there until `close`; it needs Bokeh.
-
-        ``hosts`` are other names by which your browser reaches it, such as that of a JupyterHub whose
-        jupyter-server-proxy leads to it: the page is then at ``proxy/PORT/…`` there. With ``writable`` it can cancel
-        jobs, and drain and undrain nodes, and asks before it does.
-        Raises SdkError without Bokeh, ArgumentError for a port that is taken.
-        """
-        from minicluster import picture  # noqa: PLC0415 - few programs need it
-
-        try:
-            picture.check()
-        except ToolError as error:
-            raise SdkError(str(error)) from None
-        with translated():
-            if self._page is None:
-                self._page = LocalPage(self._kube, self.name, self.namespace, port, hosts=hosts, writable=writable)
-            return self._page.address
-
-    def _close_page(self) -> None:
-        if self._page:
-            self._page.stop()
-            self._page = None
-
-    def status(self) -> dict[str, Any]:
-        """Return the document of `minicluster status`."""
-        raise NotImplementedError
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: name and state, or why that is not known."""
-        try:
-            status = self.status()
-        except MiniClusterError as error:
-            return as_html({"MiniCluster": self.name, "namespace": self.namespace, "unknown": error})
-        nodes, jobs = status["nodes"] or {}, status["jobs"] or {}
-        return as_html(
-            {
-                "MiniCluster": self.name,
-                "namespace": self.namespace,
-                "state": ": ".join(filter(None, (status["state"], status["why"]))),
-                "size": f"{status['size']} of at most {status['maxSize']}",
-                "nodes": ", ".join(f"{count} {state}" for state, count in nodes.items() if count),
-                "jobs": ", ".join(f"{count} {state}" for state, count in jobs.items() if count),
-            }
-        )
 
 
 class LocalPage:
@@ -99,10 +44,38 @@ class LocalPage:
         self._thread.join(10)
 
 
-class Submitting(Pictured):
-    """A MiniCluster that takes jobs, and lists them."""
+class Submitting:
+    """A MiniCluster that takes jobs and lists them, and has a live page."""
 
+    name: str
+    namespace: str
+    _kube: KubePort
     _queue: JobQueue
+    _page: LocalPage | None = None
+
+    def dashboard(self, *, port: int = 0, hosts: Sequence[str] = (), writable: bool = False) -> str:
+        """Return the address of a live page on this machine, which is there until `close`; it needs Bokeh.
+
+        ``hosts`` are other names by which your browser reaches it, such as that of a JupyterHub whose
+        jupyter-server-proxy leads to it: the page is then at ``proxy/PORT/…`` there. With ``writable`` it can cancel
+        jobs, and drain and undrain nodes, and asks before it does.
+        Raises SdkError without Bokeh, ArgumentError for a port that is taken.
+        """
+        from minicluster import picture  # noqa: PLC0415 - few programs need it
+
+        try:
+            picture.check()
+        except ToolError as error:
+            raise SdkError(str(error)) from None
+        with translated():
+            if self._page is None:
+                self._page = LocalPage(self._kube, self.name, self.namespace, port, hosts=hosts, writable=writable)
+            return self._page.address
+
+    def _close_page(self) -> None:
+        if self._page:
+            self._page.stop()
+            self._page = None
 
     def submit(
         self, command: str | Sequence[str] | Callable[..., Any], *arguments: object, **options: Unpack[JobOptions]

@@ -195,10 +195,6 @@ def _end(row: Mapping[str, Any], now: float) -> float | None:
     return now if end is None and row["state"] == "RUN" else end
 
 
-def _exit_code(row: Mapping[str, Any]) -> str:
-    return "-" if row.get("exit_code") is None else str(row["exit_code"])
-
-
 def _status(row: Mapping[str, Any]) -> str:
     return _short(of_job(row["state"], row["result"]))
 
@@ -225,7 +221,7 @@ JOB_COLUMNS = (
     Column("NAME", lambda row: _short(row.get("name") or "-"), may_break=True, goes=1),
     Column("NODES", lambda row: _short(row.get("nodes") or "-"), may_break=True, goes=3),
     Column("STATUS", _status, tone=lambda row: JOB_TONES.get(_status(row), "")),
-    Column("EXIT CODE", _exit_code),
+    Column("EXIT CODE", lambda row: "-" if row.get("exit_code") is None else str(row["exit_code"])),
     Column("START", _start, brief=partial(_start, how="%m-%d %H:%M"), goes=2),
     Column("DURATION", _duration),
 )

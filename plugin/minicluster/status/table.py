@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from minicluster.cluster.states import CLUSTER_TONES
-from minicluster.console.messages import counted
+from minicluster.console.messages import counted, some
 from minicluster.console.terminal import STYLES, UNBROKEN, Tone, drawn, unbroken
 from minicluster.flux import parse_idset, to_idset
 
@@ -95,7 +95,7 @@ def _flux(report: Mapping[str, Any]) -> Iterator[Row]:
     ends = [f"{jobs[end]} {end}" for end in ("failed", "canceled", "timeout", "purged") if jobs[end]]
     yield job_row._replace(text=f"{job_row.text}  {', '.join(ends)}".rstrip())
     yield from (Row("" if number else "Queues", *_queue(each)) for number, each in enumerate(report["queues"]))
-    waiting = [{"ranks": _some(each["jobs"]), "reason": each["reason"]} for each in report["waiting"]]
+    waiting = [{"ranks": some(each["jobs"], MOST_JOBS), "reason": each["reason"]} for each in report["waiting"]]
     yield from _reasons("Pending", waiting, "waits")
 
 
@@ -139,12 +139,6 @@ def _group(group: Mapping[str, Any]) -> str:
 def _nodes(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the numbers of nodes by their states, in the words and the order of the table."""
     return {**{state: counts[state] for state in ("up", "drained", "missing")}, "not started": counts["notStarted"]}
-
-
-def _some(jobs: Sequence[str]) -> str:
-    """Return the names of a few jobs, and how many more there are."""
-    more = f" and {len(jobs) - MOST_JOBS} more" if len(jobs) > MOST_JOBS else ""
-    return ", ".join(jobs[:MOST_JOBS]) + more
 
 
 def _scheduler(name: str, version: str = "", **policies: str) -> str:

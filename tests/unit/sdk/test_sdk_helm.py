@@ -192,7 +192,7 @@ def test_values_that_are_no_mapping_are_refused() -> None:
     with pytest.raises(ArgumentError, match=message):
         release.asked_to_create("mini", values, "", {})
     with pytest.raises(ArgumentError, match=message):
-        release.asked_to_run(["true"], values, None, {})
+        release.run(lab, ["true"], values, None, {}, print)
 
 
 def test_the_programs_in_the_sdk_documentation_pass_the_type_check(tmp_path):
