@@ -73,8 +73,9 @@ def test_our_commands_render_a_parent_chart(helm: Helm, parent: Path, tmp_path: 
         assert {name for kind, name in found if kind == "Job"} == {"a"}
 
 
-def test_enabled_has_no_effect_of_its_own(helm: Helm) -> None:
-    both = [helm.template(values=given) for given in ({}, {"enabled": True})]
+@pytest.mark.parametrize("enabled", [True, None])
+def test_enabled_has_no_effect_of_its_own(helm: Helm, enabled: bool | None) -> None:
+    both = [helm.template(values=given) for given in ({}, {"enabled": enabled})]
     assert both[0] == both[1]
 
 
