@@ -125,12 +125,16 @@ class Kubectl:
     def run(self, *words: str, stdin: str = "") -> Done:
         """Run `minicluster` to its end: in this process, unless its own children need its streams."""
         if words[0] in QUIET and "--all" not in words:
-            with patch.dict(os.environ, self.environment, clear=True):
-                result = CliRunner().invoke(front_door, words)
-            return Done(result.exit_code, result.stdout, result.stderr)
+            return self.run_here(*words)
         with self.start(*words) as process:
             out, err = process.communicate(stdin, timeout=60)
         return Done(process.returncode, out, err)
+
+    def run_here(self, *words: str) -> Done:
+        """Run `minicluster` to its end in this process, since its own children don't need its streams."""
+        with patch.dict(os.environ, self.environment, clear=True):
+            result = CliRunner().invoke(front_door, words)
+        return Done(result.exit_code, result.stdout, result.stderr)
 
     def asked(self) -> list[str]:
         """Return the command lines that kubectl got."""

@@ -4,6 +4,7 @@ page.js fills their sources, which it finds by name. Bokeh is imported here alon
 it is there.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def script() -> Path:
     return Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js"
 
 
+@cache
 def plots() -> dict[str, Any]:
     """Return the empty plots, as `Bokeh.embed.embed_item` takes them."""
     nodes = _nodes()

@@ -22,6 +22,7 @@ COMMENTS = re.compile(r"\n(?:[ \t]*#[^\n]*\n)+")
 DOCSTRINGS = re.compile(r'\n([ \t]+)"""[^\n]*"""(?=\n{1,2}\1\S)|\A"""[^"]*"""\n+')
 
 
+@cache
 def programs() -> Mapping[str, Path]:
     """Return the files by name, sorted."""
     files = sorted(Path(__file__).parent.glob("[a-z]*/*"), key=lambda file: file.name)

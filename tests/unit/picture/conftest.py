@@ -1,32 +1,9 @@
 """Fixtures: a stand-in lead, and the server of its page."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
-from picture_lead import PictureLead
-
-if TYPE_CHECKING:
-    from minicluster.picture.served import PageServer
-
-
-class Served:
-    """A server that runs in a thread of its own."""
-
-    def __init__(self, server: "PageServer") -> None:
-        self.pages, self._server, ready = server.pages, server, threading.Event()
-        run = self._server.run(0, ready.set, takes_signals=False)
-        self._thread = threading.Thread(target=lambda: asyncio.run(run))
-        self._thread.start()
-        assert ready.wait(20)
-
-    def stop(self) -> None:
-        """Stop it, as Ctrl-C does."""
-        self._server.stop()
-        self._thread.join(20)
-        assert not self._thread.is_alive()
+from picture_lead import PictureLead, Served
 
 
 @pytest.fixture

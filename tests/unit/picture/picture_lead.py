@@ -1,17 +1,22 @@
-"""A stand-in for the lead of a picture: a namespace with the MiniCluster mini, and what observe.py would tell."""
+"""A stand-in for the lead of a picture: a namespace with the MiniCluster mini, what observe.py would tell, its page."""
 
+import asyncio
 import json
 import queue
 import select
 import socket
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fake_kube import FakeChannel, FakeKube
 from status_samples import SETTINGS, flux
 from status_samples import job as kubernetes_job
 from status_samples import pod as plain_pod
+
+if TYPE_CHECKING:
+    from minicluster.picture.served import PageServer
 
 START = 1_893_499_200.0  # 2030-01-01T12:00:00Z
 
@@ -123,3 +128,20 @@ class PictureLead:
         """Close all."""
         for talk in self._all:
             talk.end()
+
+
+class Served:
+    """A server that runs in a thread of its own."""
+
+    def __init__(self, server: "PageServer") -> None:
+        self.pages, self._server, ready = server.pages, server, threading.Event()
+        run = self._server.run(0, ready.set, takes_signals=False)
+        self._thread = threading.Thread(target=lambda: asyncio.run(run))
+        self._thread.start()
+        assert ready.wait(20)
+
+    def stop(self) -> None:
+        """Stop it, as Ctrl-C does."""
+        self._server.stop()
+        self._thread.join(20)
+        assert not self._thread.is_alive()

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Served
 from minicluster.picture.timeline import Timeline
-from picture_lead import START, PictureLead, job
+from picture_lead import START, PictureLead, Served, job
 from playwright.sync_api import BrowserContext, Dialog, Page, sync_playwright
 from status_samples import SETTINGS, flux
 

@@ -7,8 +7,7 @@ import socket
 from typing import Any
 
 import pytest
-from conftest import Served
-from picture_lead import PictureLead, job
+from picture_lead import PictureLead, Served, job
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.ioloop import IOLoop
 from tornado.websocket import websocket_connect
