@@ -13,21 +13,21 @@ from minicluster.render.load import load
 from minicluster.render.model import MiniClusterModel, NodeGroup
 from minicluster.render.resources import hostlist_of, ranked, root_hosts
 
-#: Values that a burst does not get: the root's sizes, its work, its state, and what only its lead reads.
-ROOTS = (
-    *("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "state", "services", "global"),
-    *("report", "autoscaling", "metrics", "agent", "groups", "schedules", "endAfterSeconds"),
-)
-ROOTS_FLUX = (
-    *("submitCommand", "optionFlags", "scheduler", "queues", "preemption", "minimalService"),
-    *("curveCert", "curveCertSecret", "bursting"),
-)
-ROOTS_NETWORK = ("headlessName", "clusterDomain")
-ROOTS_POD = ("disruptionBudget", "segments")
-ROOTS_RUNNER = ("command", "launcher", "batch", "batchRaw", "diagnostics")
-ROOTS_COMMANDS = ("brokerPre", "script", "prefix")
-
-
+#: Values that a burst does not get, by their place: the root's sizes, its work, its state, what only its lead reads.
+ROOTS = {
+    "": (
+        *("nameOverride", "size", "maxSize", "minSize", "tasks", "interactive", "archive", "state", "services"),
+        *("global", "report", "autoscaling", "metrics", "agent", "groups", "schedules", "endAfterSeconds"),
+    ),
+    "flux": (
+        *("submitCommand", "optionFlags", "scheduler", "queues", "preemption", "minimalService"),
+        *("curveCert", "curveCertSecret", "bursting"),
+    ),
+    "network": ("headlessName", "clusterDomain"),
+    "pod": ("disruptionBudget", "segments"),
+    "runner": ("command", "launcher", "batch", "batchRaw", "diagnostics"),
+    "runner.commands": ("brokerPre", "script", "prefix"),
+}
 #: The label of a burst's Secret that has the root's name
 ROOT_LABEL = "app.kubernetes.io/part-of"
 
@@ -117,20 +117,24 @@ def values(root: MiniClusterModel, burst: Burst, size: int, address: Address) ->
     lead = {"name": root.name, "address": address.host, "port": address.port, "size": root.max_size}
     if root.groups:
         lead["groups"] = [_in_table(group) for group in root.groups]
-    flux = {key: value for key, value in root.flux.items() if key not in ROOTS_FLUX}
     secret = {"curveCertSecret": secret_name(burst)} if burst.is_release else {}
     made: dict[str, Any] = {
         "size": size,
         "maxSize": burst.size,
-        **{key: value for key, value in root.spec.items() if key not in ROOTS},
+        **_without_roots("", root.spec),
         "containers": [
             _worker(c) if c is root.runner else dict(c) for c in root.spec["containers"] if not c.get("leadOnly")
         ],
-        "network": {key: value for key, value in root.spec["network"].items() if key not in ROOTS_NETWORK},
-        "pod": {key: value for key, value in root.spec["pod"].items() if key not in ROOTS_POD},
-        "flux": {**flux, **secret, "bursting": {**bursting, "leadBroker": lead}},
+        "network": _without_roots("network", root.spec["network"]),
+        "pod": _without_roots("pod", root.spec["pod"]),
+        "flux": {**_without_roots("flux", root.flux), **secret, "bursting": {**bursting, "leadBroker": lead}},
     }
     return constants.differing_from_defaults(made, {**constants.default_values(), "size": None})
+
+
+def _without_roots(place: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values at a place that a burst gets."""
+    return {key: value for key, value in values.items() if key not in ROOTS[place]}
 
 
 def _in_table(group: NodeGroup) -> dict[str, Any]:
@@ -158,9 +162,9 @@ def member(root: MiniClusterModel, burst: Burst, made: Mapping[str, Any]) -> Min
 
 
 def _worker(runner: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in runner.items() if key not in ROOTS_RUNNER}
-    commands = {key: value for key, value in runner.get("commands", {}).items() if key not in ROOTS_COMMANDS}
-    return {**kept, "commands": commands} if commands else {k: v for k, v in kept.items() if k != "commands"}
+    commands = _without_roots("runner.commands", runner.get("commands", {}))
+    kept = _without_roots("runner", {**runner, "commands": commands})
+    return {key: value for key, value in kept.items() if key != "commands" or value}
 
 
 #: Kinds of the objects that must exist before pods can run, by the fields of volumes and of claims that name them

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from minicluster.documents import value_at
 from minicluster.kube.names import WANTED, is_quantity, unmeant
 from minicluster.render.model import MiniClusterModel
 from minicluster.render.schema import shown
@@ -26,6 +27,16 @@ FIELDS_FILE = Path(__file__).parent.parent / "kubernetes.json"
 STABLE_CLAIMS = (1, 34)
 #: The first version in which the name of a Service may begin with a digit (RelaxedServiceNameValidation).
 DIGITS = (1, 36)
+#: Values that Kubernetes defines, beside those of containers, and their types.
+PARTS = {
+    "pod.securityContext": "PodSecurityContext",
+    "pod.tolerations": "[Toleration]",
+    "pod.topologySpreadConstraints": "[TopologySpreadConstraint]",
+    "pod.template": "PodTemplateSpec",
+    "job.template": "JobTemplateSpec",
+}
+#: Quantities beside those of containers, and their resources.
+QUANTITIES = {"state.capacity": "storage", "flux.memoryReserve": "memory", "pod.sharedMemory": "memory"}
 #: Ids, which begin at 0.
 IDS = ("runAsUser", "runAsGroup", "fsGroup")
 
@@ -63,15 +74,11 @@ def service_names(cluster: MiniClusterModel) -> Iterator[str]:
 
 def _parts(cluster: MiniClusterModel) -> Iterator[tuple[str, str, Any]]:
     """Yield the parts of a spec that Kubernetes defines, each with its place and its type."""
-    pod = cluster.spec["pod"]
     for place, container in {**cluster.own_containers, **cluster.containers}.items():
         yield f"{place}.securityContext", "SecurityContext", container.get("securityContext")
         yield f"{place}.resources.claims", "[ResourceClaim]", container.get("resources", {}).get("claims")
-    yield "pod.securityContext", "PodSecurityContext", pod["securityContext"]
-    yield "pod.tolerations", "[Toleration]", pod["tolerations"]
-    yield "pod.topologySpreadConstraints", "[TopologySpreadConstraint]", pod["topologySpreadConstraints"]
-    yield "pod.template", "PodTemplateSpec", pod["template"]
-    yield "job.template", "JobTemplateSpec", cluster.spec["job"]["template"]
+    for place, kind in PARTS.items():
+        yield place, kind, value_at(cluster.spec, *place.split("."))
 
 
 @cache
@@ -161,7 +168,9 @@ def _all(cluster: MiniClusterModel) -> Iterator[tuple[str, str, object]]:
         for volume, fields in container.get("volumes", {}).items():
             for key in ("capacity", "emptyDirSizeLimit"):
                 yield f"{place}.volumes.{volume}.{key}", "storage", fields.get(key)
-    spec = cluster.spec
-    yield "state.capacity", "storage", spec["state"]["capacity"]
-    yield "flux.memoryReserve", "memory", spec["flux"]["memoryReserve"]
-    yield "pod.sharedMemory", "memory", spec["pod"]["sharedMemory"]
+    for path, name in {
+        "state.capacity": "storage",
+        "flux.memoryReserve": "memory",
+        "pod.sharedMemory": "memory",
+    }.items():
+        yield path, name, value_at(cluster.spec, *path.split("."))
