@@ -108,14 +108,13 @@ class Feed:
     def is_complete(self) -> bool:
         """Whether it is known how all is: from the lead, or that there is none."""
         status = self.timeline.status
-        state = status.get("state")
         if self.timeline.is_over:
             return self._has_recalled
         # what only the lead tells; which nodes are up comes last
         nodes = status.get("nodes")
         if nodes:
             return len(self.timeline.nodes.up) >= int(nodes["up"])
-        return bool(state and state not in ("Running", "Unknown"))
+        return status.get("state", "Unknown") not in ("Running", "Unknown")
 
     def close(self) -> None:
         """Stop, and wait for the end of the requests."""
