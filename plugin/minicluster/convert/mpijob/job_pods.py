@@ -39,8 +39,7 @@ def values(workers: Part, launcher: Part, name: str) -> tuple[Map, list[str]]:
     if not is_same:
         _add_launcher(spec, lead)
     pod_values = _pod(template, spec, name)
-    used = {mount.get("name") for one in spec.items("initContainers") for mount in one.items("volumeMounts")}
-    merged = Template(spec, used)
+    merged = Template(spec)
     pod_values["containers"] = [
         merged.container(container, is_runner=not place, keeps_command=is_same)
         for place, container in enumerate(containers)
@@ -121,16 +120,12 @@ def _refuse_containers(spec: Part, lead: Part) -> None:
 
 def _drop_own(launcher: Part) -> None:
     """Drop variables that are for mpirun itself, or hide GPUs: tasks run where the launcher does."""
-    kept = []
     for item in launcher.items("env"):
         name = item.text("name")
         hides = name in run_time.OF_GPUS and not item.get("valueFrom") and item.text("value") in HIDES_GPUS
         if name in run_time.OF_OPERATOR or hides:
             launcher.note(f"env.{name}", "is dropped: it is for a launcher without tasks")
-        else:
-            kept.append(item.fields)
-    if launcher.items("env"):
-        launcher.fields["env"] = kept
+            launcher.fields["env"].remove(item.fields)
 
 
 def _add(one: Part, other: Part, key: str, name: str) -> list[Part]:

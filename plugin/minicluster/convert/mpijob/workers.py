@@ -1,7 +1,6 @@
 """The containers of an MPIJob's workers as values; what the chart has no field for is left for `pod.template`."""
 
 import re
-from typing import Any
 
 from minicluster.convert.part import Map, Part
 from minicluster.errors import ConvertError
@@ -29,9 +28,11 @@ SHELL_FREE = "there is no SSH here, and Flux's broker is what the container runs
 class Template:
     """Containers whose fields without a counterpart gather in `pod.template`."""
 
-    def __init__(self, spec: Part, used: set[Any]) -> None:
-        """Begin with the spec of a pod; ``used`` are the volumes of its init containers."""
-        self._spec, self._used = spec, used
+    def __init__(self, spec: Part) -> None:
+        """Begin with the spec of a pod."""
+        self._spec = spec
+        # the volumes of its init containers
+        self._used = {mount.get("name") for one in spec.items("initContainers") for mount in one.items("volumeMounts")}
         self._volumes = {volume.get("name"): volume.fields for volume in spec.items("volumes")}
         self._containers: list[Map] = []
 
