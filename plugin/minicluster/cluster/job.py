@@ -59,8 +59,7 @@ class KubernetesJob:
 
 def recorded(job: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the values of a Job that can't change, by their paths; none for one that is gone."""
-    values: Mapping[str, Any] = json.loads(job.get("metadata", {}).get("annotations", {}).get(IMMUTABLE, "{}"))
-    return values
+    return dict(json.loads(job.get("metadata", {}).get("annotations", {}).get(IMMUTABLE, "{}")))
 
 
 def read_job(job: Mapping[str, Any]) -> KubernetesJob | None:

@@ -57,8 +57,7 @@ def plots() -> dict[str, Any]:
     """Return the empty plots, as `Bokeh.embed.embed_item` takes them."""
     nodes = _nodes()
     uses = [_use(name, nodes.x_range) for name in USES]
-    item: dict[str, Any] = json_item(column(nodes, *uses, _queue(nodes.x_range), sizing_mode="stretch_width"))  # type: ignore[assignment]
-    return item
+    return dict(json_item(column(nodes, *uses, _queue(nodes.x_range), sizing_mode="stretch_width")))
 
 
 def _source(name: str, *columns: str) -> Any:

@@ -47,8 +47,7 @@ DEFAULTS_FILE = Path(__file__).parent.parent / "chart" / "files" / "defaults.jso
 @cache
 def default_values() -> Mapping[str, Any]:
     """Return the chart's values. They are shared: copy what you change."""
-    values: Mapping[str, Any] = json.loads(DEFAULTS_FILE.read_bytes())
-    return values
+    return dict(json.loads(DEFAULTS_FILE.read_bytes()))
 
 
 def default_value(path: str) -> Any:

@@ -112,8 +112,7 @@ def newcomer(document: Mapping[str, Any]) -> Newcomer | None:
             for one in fields["jobs"]
             if not one["group"] and not one["deleted"]
         }
-        chart = str(fields["chart"])
-    return Newcomer(_namespace(document), str(document["metadata"]["name"]), chart, others)
+        return Newcomer(_namespace(document), str(document["metadata"]["name"]), str(fields["chart"]), others)
 
 
 def claims(items: object) -> list[LiveClaim]:

@@ -18,8 +18,7 @@ SCHEMA = Path(__file__).parent.parent / "chart" / "values.schema.json"
 @cache
 def whole() -> dict[str, Any]:
     """Return the chart's schema, which nobody may change."""
-    schema: dict[str, Any] = json.loads(SCHEMA.read_bytes())
-    return schema
+    return dict(json.loads(SCHEMA.read_bytes()))
 
 
 def followed(rules: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -83,8 +83,7 @@ def _parts(cluster: MiniClusterModel) -> Iterator[tuple[str, str, Any]]:
 
 @cache
 def _known() -> dict[str, Any]:
-    known: dict[str, Any] = json.loads(FIELDS_FILE.read_text(encoding="utf-8"))
-    return known
+    return dict(json.loads(FIELDS_FILE.read_bytes()))
 
 
 def release(version: str) -> tuple[int, int] | None:
