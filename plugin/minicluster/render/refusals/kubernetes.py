@@ -28,7 +28,7 @@ STABLE_CLAIMS = (1, 34)
 #: The first version in which the name of a Service may begin with a digit (RelaxedServiceNameValidation).
 DIGITS = (1, 36)
 #: Values that Kubernetes defines, beside those of containers, and their types.
-PARTS = {
+TYPED = {
     "pod.securityContext": "PodSecurityContext",
     "pod.tolerations": "[Toleration]",
     "pod.topologySpreadConstraints": "[TopologySpreadConstraint]",
@@ -77,7 +77,7 @@ def _parts(cluster: MiniClusterModel) -> Iterator[tuple[str, str, Any]]:
     for place, container in {**cluster.own_containers, **cluster.containers}.items():
         yield f"{place}.securityContext", "SecurityContext", container.get("securityContext")
         yield f"{place}.resources.claims", "[ResourceClaim]", container.get("resources", {}).get("claims")
-    for place, kind in PARTS.items():
+    for place, kind in TYPED.items():
         yield place, kind, value_at(cluster.spec, *place.split("."))
 
 
