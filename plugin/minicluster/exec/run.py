@@ -69,7 +69,7 @@ def run(kubernetes: Kubernetes, node: Node, words: Sequence[str], ours: Ours | N
     """
     ours = ours or Ours(Input())
     if ours.on_terminal and is_on_terminal():
-        return _Terminal(kubernetes, node, ours.told).run(words)
+        return _on_terminal(kubernetes, node, words, ours.told)
     return _piped(kubernetes, node, words, ours)
 
 
@@ -108,32 +108,26 @@ def _end_of(process: "subprocess.Popen[bytes]") -> tuple[bytes, int]:
             return said, process.returncode
 
 
-class _Terminal:
-    """kubectl with our terminal; what it writes to standard error is its own."""
+def _on_terminal(kubernetes: Kubernetes, node: Node, words: Sequence[str], told: SignalHandler) -> int:
+    """Run a command whose kubectl has our terminal; what that writes to standard error is its own."""
+    key, left = f"key-{uuid.uuid4().hex}", list[int]()
 
-    def __init__(self, kubernetes: Kubernetes, node: Node, told: SignalHandler) -> None:
-        self._kubernetes, self._node, self._told = kubernetes, node, told
-        self._key, self._left = f"key-{uuid.uuid4().hex}", 0
-
-    def run(self, words: Sequence[str]) -> int:
-        """Return the exit code. Raises CutError, StateError."""
-        start = ("/bin/sh", "-c", BELOW_KEY, self._key)
-        line = self._kubernetes.words(*self._node.pod.exec_words("--stdin", "--tty"), *start, *words)
-        with ExitStack() as stack:
-            with held():
-                process = stack.enter_context(subprocess.Popen(line, stderr=subprocess.PIPE))  # noqa: S603 - words, no shell
-                stack.enter_context(handle_signals(partial(self._pass_on, process)))
-            said, code = _end_of(process)
-        if self._left:
-            return 128 + self._left
-        if code > 0 and not EXEC_FAILED.search(said):
-            raise failure(code, text(said))
-        return code_of(code)
-
-    def _pass_on(self, process: "subprocess.Popen[bytes]", number: int, _frame: FrameType | None) -> None:
+    def pass_on(process: "subprocess.Popen[bytes]", number: int, _frame: FrameType | None) -> None:
         # on a terminal kubectl gets Ctrl-C itself, and passes it on as a key
-        if number != signal.SIGINT and not self._told(number):
-            self._left = number
+        if number != signal.SIGINT and not told(number):
+            left.append(number)
             # as a terminal that goes away: a shell at work would not hear SIGTERM
-            send(_signal_words(self._kubernetes, self._node, "HUP", self._key))
+            send(_signal_words(kubernetes, node, "HUP", key))
             process.send_signal(number)
+
+    line = kubernetes.words(*node.pod.exec_words("--stdin", "--tty"), "/bin/sh", "-c", BELOW_KEY, key, *words)
+    with ExitStack() as stack:
+        with held():
+            process = stack.enter_context(subprocess.Popen(line, stderr=subprocess.PIPE))  # noqa: S603 - words, no shell
+            stack.enter_context(handle_signals(partial(pass_on, process)))
+        said, code = _end_of(process)
+    if left:
+        return 128 + left[-1]
+    if code > 0 and not EXEC_FAILED.search(said):
+        raise failure(code, text(said))
+    return code_of(code)

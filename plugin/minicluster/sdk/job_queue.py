@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -104,11 +105,9 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 def _cloudpickle() -> ModuleType:
     try:
-        import cloudpickle  # noqa: PLC0415 - who submits commands needs it not
+        return import_module("cloudpickle")
     except ImportError:
         raise SdkError("functions need cloudpickle: pip install 'minicluster[functions]'") from None
-    module: ModuleType = cloudpickle
-    return module
 
 
 @cache

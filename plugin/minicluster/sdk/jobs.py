@@ -116,14 +116,17 @@ def words_of(command: str | Sequence[str], more: Sequence[object] = ()) -> list[
     return words + [str(word) for word in more]
 
 
+def refuse_unknown(what: str, options: Mapping[str, object], known: type) -> None:
+    """Raise ArgumentError for an option that a TypedDict does not have."""
+    names = known.__annotations__
+    if unknown := [name for name in options if name not in names]:
+        raise ArgumentError(f"{unknown[0]} is not an option of {what}: give one of {', '.join(names)}")
+
+
 def job_of(words: list[str], options: JobOptions) -> dict[str, Any]:
     """Return a job as remote.py reads it, without the options that are not set. Raises ArgumentError."""
     given = {name: value for name, value in options.items() if value not in (None, "", False)}
-    unknown = [name for name in given if name not in JobOptions.__annotations__]
-    if unknown:
-        raise ArgumentError(
-            f"{unknown[0]} is not an option of a job: give one of {', '.join(JobOptions.__annotations__)}"
-        )
+    refuse_unknown("a job", given, JobOptions)
     _check(options)
     if options.get("time_limit") is not None:
         given["time_limit"] = _seconds(options["time_limit"])

@@ -10,6 +10,7 @@ from minicluster.console.streams import Say
 from minicluster.kube.port import KubePort
 from minicluster.sdk.exceptions import ArgumentError, ReleaseError, WaitTimeoutError
 from minicluster.sdk.job_future import JobFuture
+from minicluster.sdk.jobs import refuse_unknown
 from minicluster.sdk.outcome import JobFailed, Result
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ def refuse_wrong(what: str, values: object, options: Mapping[str, object], known
     """Raise ArgumentError for values that are no mapping, and for an option that a TypedDict does not have."""
     if not isinstance(values, Mapping):
         raise ArgumentError(f"values={values!r}: give a dict; files=[…] takes values files")
-    names = known.__annotations__
-    if unknown := [name for name in options if name not in names]:
-        raise ArgumentError(f"{unknown[0]} is not an option of {what}: give one of {', '.join(names)}")
+    refuse_unknown(what, options, known)
 
 
 def check_size(size: int | None, group: str) -> None:
