@@ -72,7 +72,7 @@ class MiniCluster(Submitting):
         """
         seconds = (math.inf if timeout is None else timeout) if wait else None
         kube = settled(context, namespace)
-        release.install(kube, release.asked_to_create(name, values or {}, chart, options), seconds, aloud(progress))
+        release.install(kube, name, values or {}, chart, options, seconds, aloud(progress))
         return cls(kube, name, is_own=True)
 
     @classmethod

@@ -4,18 +4,15 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from minicluster.console.streams import Say
+from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort
 from minicluster.sdk.exceptions import ArgumentError, ReleaseError, WaitTimeoutError
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.jobs import refuse_unknown
 from minicluster.sdk.outcome import JobFailed, Result
-
-if TYPE_CHECKING:
-    from minicluster.kube.kubectl import Kubernetes
-    from minicluster.release.created import CreateReleaseOptions
 
 
 class NodeOptions(TypedDict, total=False):
@@ -54,27 +51,29 @@ class CreateOptions(NodeOptions, total=False):
     keep: str  #: SIZE or SIZE@CLASS: volumes for the queue and a shared folder /data, also after the end
 
 
-def asked_to_create(
-    release: str, values: Mapping[str, Any], chart: str, options: CreateOptions
-) -> "CreateReleaseOptions":
-    """Return what is asked of a MiniCluster that stays. Raises ArgumentError for an unknown option, SpecError."""
-    from minicluster.release.created import CreateReleaseOptions, read_keep  # noqa: PLC0415 - who only submits jobs has no release
+def install(  # noqa: PLR0913, PLR0917 - those of `MiniCluster.create`
+    kube: KubePort,
+    name: str,
+    values: Mapping[str, Any],
+    chart: str,
+    options: CreateOptions,
+    seconds: float | None,
+    progress: Say,
+) -> None:
+    """Install the chart as a release of a name, and with ``seconds`` wait for the quorum.
+
+    Raises ArgumentError for an unknown option, SpecError; ReleaseError, ToolError, StateError, UsageError; EndError,
+    DeadlineError.
+    """
+    from minicluster.lifecycle.creation import create, with_storage  # noqa: PLC0415 - who only submits jobs has no release
+    from minicluster.release.created import CreateReleaseOptions, read_keep  # noqa: PLC0415
 
     refuse_wrong("create", values, options, CreateOptions)
     keep = read_keep(options["keep"]) if "keep" in options else None
     own: dict[str, Any] = {"most": options.get("max_nodes"), "autoscales": options.get("autoscale", False)}
     own |= {"keep": keep, "idle": options.get("idle")}
-    nodes = {name: value for name, value in options.items() if name in NodeOptions.__annotations__}
-    return CreateReleaseOptions(name=release, values=values, chart=chart, **own, **nodes)  # type: ignore[arg-type]
-
-
-def install(kube: KubePort, asked: "CreateReleaseOptions", seconds: float | None, progress: Say) -> None:
-    """Install the chart, and with ``seconds`` wait for the quorum.
-
-    Raises ReleaseError, ToolError, StateError, UsageError; EndError, DeadlineError.
-    """
-    from minicluster.lifecycle.creation import create, with_storage  # noqa: PLC0415
-
+    nodes = {key: value for key, value in options.items() if key in NodeOptions.__annotations__}
+    asked = CreateReleaseOptions(name=name, values=values, chart=chart, **own, **nodes)  # type: ignore[arg-type]
     check_post_renderer()
     create(kube, with_storage(kube, asked), seconds, progress, progress)
 
@@ -124,7 +123,7 @@ def run_inside(
 
 
 def run(  # noqa: PLR0913, PLR0917 - those of `MiniCluster.run`
-    where: Callable[[], "Kubernetes"],
+    where: Callable[[], Kubernetes],
     words: Sequence[str],
     values: Mapping[str, Any] | None,
     timeout: float | None,

@@ -115,7 +115,7 @@ def test_a_release_error_leaves_out_the_words_of_helm() -> None:
     kube = lab()
     kube.has["helm"] = CommandError("helm install", f"FAILED: YAML parse error on minicluster: no{END}: error")
     with pytest.raises(ReleaseError, match=r"^no$"), translated():
-        release.install(kube, release.asked_to_create("mini", {}, "", {}), None, print)
+        release.install(kube, "mini", {}, "", {}, None, print)
 
 
 def test_create_has_the_words_of_the_command() -> None:
@@ -126,7 +126,7 @@ def test_create_has_the_words_of_the_command() -> None:
     ]
     options: Any = {"image": "a:b", "nodes": 2, "max_nodes": 4, "autoscale": True, "keep": "1Gi@disks"}
     values = {"containers": [{}, {"runFlux": True}], "tasks": 3}
-    release.install(kube, release.asked_to_create("mini", values, "", options), None, told.append)
+    release.install(kube, "mini", values, "", options, None, told.append)
     [words] = kube.helms
     assert (words[:2], words[3:5], words[-2:]) == (
         ("install", "mini"),
@@ -183,14 +183,14 @@ def test_create_may_wait_for_the_quorum(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_create_refuses_an_option_that_it_does_not_have(options: Any, message: str) -> None:
     with pytest.raises(SdkError, match=re.escape(message)), translated():
-        release.install(lab(), release.asked_to_create("mini", {}, "", options), None, print)
+        release.install(lab(), "mini", {}, "", options, None, print)
 
 
 def test_values_that_are_no_mapping_are_refused() -> None:
     message = r"^values='values.yaml': give a dict; files=\[…\] takes values files$"
     values: Any = "values.yaml"
     with pytest.raises(ArgumentError, match=message):
-        release.asked_to_create("mini", values, "", {})
+        release.install(lab(), "mini", values, "", {}, None, print)
     with pytest.raises(ArgumentError, match=message):
         release.run(lab, ["true"], values, None, {}, print)
 
