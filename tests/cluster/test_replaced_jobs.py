@@ -12,7 +12,7 @@ from minicluster.errors import Interrupted, MiniClusterError, StateError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.lifecycle import replace as replacing
 from minicluster.lifecycle.leaving import HeldQueue
-from minicluster.lifecycle.replace import ReplaceOptions, replace
+from minicluster.lifecycle.replace import replace
 from minicluster.release import revisions
 from quick import QuickCluster, take_environment
 from support import Helm
@@ -52,9 +52,7 @@ def change(
 
     def change(options: Sequence[str] = NEW, timeout: float = 60.0) -> list[str]:
         said: list[str] = []
-        replace(
-            Kubernetes(namespace=release.namespace), release.name, ReplaceOptions(options, None, timeout), said.append
-        )
+        replace(Kubernetes(namespace=release.namespace), release.name, options, None, timeout, said.append)
         return said
 
     return change

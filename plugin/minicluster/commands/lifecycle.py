@@ -112,10 +112,10 @@ def scale_command(
       minicluster scale flux-sample auto
       minicluster scale flux-sample gpu=auto
     """
-    from minicluster.lifecycle.scaling import AskedSize, scale
+    from minicluster.lifecycle.scaling import scale
 
     kubernetes, seconds = Kubernetes(context, namespace), timeout if waits else None
-    scale(kubernetes, name, AskedSize(*size), seconds, streams.say, agree=options.agreement(is_sure))
+    scale(kubernetes, name, *size, seconds, streams.say, agree=options.agreement(is_sure))
 
 
 @click.command("replace")
@@ -161,14 +161,13 @@ def replace_command(
       minicluster replace flux-sample --set maxSize=64
       minicluster replace flux-sample -f new.yaml --grace 10m
     """
-    from minicluster.lifecycle.replace import ReplaceOptions, replace
+    from minicluster.lifecycle.replace import replace
 
     if now and grace is not None:
         raise click.UsageError("--now and --grace exclude each other: drop one of them")
     words = [*(f"--values={file}" for file in files), *(f"--set={text}" for text in sets)]
-    asked = ReplaceOptions(words, 0.0 if now else grace, timeout)
     where = Kubernetes(context, namespace, is_apart=True).settled()
-    replace(where, name, asked, streams.say, agree=options.agreement(is_sure))
+    replace(where, name, words, 0.0 if now else grace, timeout, streams.say, agree=options.agreement(is_sure))
 
 
 @click.command("delete")

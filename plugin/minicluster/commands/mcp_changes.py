@@ -141,7 +141,7 @@ class Changes:
         agree: streams.Agree,
     ) -> dict[str, Any]:
         """Change the size of a MiniCluster, up to its maxSize. The nodes come later: status shows them."""
-        scaling.scale(self.kube, name, scaling.AskedSize(size, group), None, streams.aloud(say), agree=agree)
+        scaling.scale(self.kube, name, size, group, None, streams.aloud(say), agree=agree)
         return {}
 
     def delete(self, name: Name, *, say: streams.Say, agree: streams.Agree) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import end_of, release_of
@@ -30,14 +29,6 @@ STUCK_SECONDS = 60.0
 WORK_FATE = "begins again in the new pods"
 
 
-class ReplaceOptions(NamedTuple):
-    """What is asked: Helm's options, how long jobs may run on (None: to their end), and new pods start, in seconds."""
-
-    options: Sequence[str]
-    grace: float | None
-    timeout: float
-
-
 @dataclasses.dataclass(frozen=True)
 class Replacement:
     """A MiniCluster whose Job is to be replaced."""
@@ -52,16 +43,19 @@ class Replacement:
     say: streams.Say
 
 
-def replace(
+def replace(  # noqa: PLR0913, PLR0917 - one has a name each
     kubernetes: Kubernetes,
     name: str,
-    asked: ReplaceOptions,
+    options: Sequence[str],
+    grace: float | None,
+    timeout: float,
     say: streams.Say,
     *,
     agree: streams.Agree = leaving.agree_to_all,
 ) -> None:
     """Change values, and make the Job anew if they need it; ``agree`` asks before running jobs are put back.
 
+    Running jobs have ``grace`` seconds (None: to their end), new pods ``timeout`` to reach the quorum.
     Raises MiniClusterError when nothing or not all is done.
     """
     its_cluster = find(kubernetes, name)
@@ -69,7 +63,7 @@ def replace(
         raise StateError(f"the Job {its_cluster.name} can't be read: ask for a Role that allows it")
     kubernetes = dataclasses.replace(kubernetes, namespace=its_cluster.job.namespace)
     with _interrupted("nothing has changed"):
-        one, change = _prepare(kubernetes, its_cluster, asked, say)
+        one, change = _prepare(kubernetes, its_cluster, options, say)
         is_live = bool(one.job) and "deletionTimestamp" not in one.job["metadata"]
         version = json.loads(kubernetes.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
         plan = remaking.render(one.release, its_cluster.job.namespace, change, version)
@@ -90,10 +84,10 @@ def replace(
             remaking.check_admission(kubernetes, plan.jobs)
             if refused:
                 say(f"{its_cluster.name}: the Job is made anew, for {', '.join(path for path, _, _ in differences)}")
-            if is_live and _tell_jobs(one, asked.grace):
+            if is_live and _tell_jobs(one, grace):
                 agree(f"Replace {its_cluster.name}?", "jobs")
-            _take_away(one, asked.grace, is_live=is_live)
-        _make(one, change, asked.timeout)
+            _take_away(one, grace, is_live=is_live)
+        _make(one, change, timeout)
 
 
 @contextmanager
@@ -106,7 +100,7 @@ def _interrupted(way_out: str) -> Iterator[None]:
 
 
 def _prepare(
-    kubernetes: Kubernetes, its_cluster: LiveCluster, asked: ReplaceOptions, say: streams.Say
+    kubernetes: Kubernetes, its_cluster: LiveCluster, options: Sequence[str], say: streams.Say
 ) -> tuple[Replacement, revisions.Change]:
     """Return what is there, and the change. Raises StateError for a MiniCluster that has ended, ToolError."""
     cluster = Cluster(kubernetes, its_cluster.name)
@@ -129,7 +123,7 @@ def _prepare(
     values = revisions.read_values(kubernetes, release)
     # a live MiniCluster keeps the maxSize of its install, also if only its size was set
     most = values.get("maxSize") or (its_cluster.job.max_size if its_cluster.job else None)
-    change = revisions.Change(asked.options, {**values, **({"maxSize": most} if most else {})})
+    change = revisions.Change(options, {**values, **({"maxSize": most} if most else {})})
     return Replacement(kubernetes, cluster, release, job, lead, before, is_half, say), change
 
 

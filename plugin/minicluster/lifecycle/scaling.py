@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from minicluster.cluster.find import LiveCluster
 from minicluster.cluster.job import end_of, policy_of, release_of
@@ -23,17 +23,11 @@ from minicluster.waiting.ready import find_ready_lead
 from minicluster.waiting.wait import ready_lead
 
 
-class AskedSize(NamedTuple):
-    """What is asked for."""
-
-    size: int | None  #: None leaves it to the autoscaler
-    group: str = ""  #: "" for the cluster's own nodes
-
-
-def scale(  # noqa: PLR0913 - one has a default
+def scale(  # noqa: PLR0913, PLR0917 - one has a name each
     kubernetes: KubePort,
     name: str,
-    asked: AskedSize,
+    size: int | None,
+    group: str,
     seconds: float | None,
     say: streams.Say,
     *,
@@ -41,11 +35,11 @@ def scale(  # noqa: PLR0913 - one has a default
 ) -> None:
     """Change the size, or that of a group. With ``seconds`` wait until the nodes are in Flux.
 
+    A size of None leaves it to the autoscaler; the group "" is the cluster's own nodes.
     A smaller size tells which jobs end with the nodes that go. ``agree`` asks before anything changes.
     Raises ChoiceError for what this MiniCluster can't have, EndError, DeadlineError, AccessError, StatusError;
     ToolError when Helm or the chart refuses.
     """
-    size, group = asked
     its_cluster = find(kubernetes, name)
     cluster = Cluster(kubernetes, its_cluster.name)
     with refusals():
@@ -57,7 +51,7 @@ def scale(  # noqa: PLR0913 - one has a default
     if its_cluster.job and its_cluster.job.lead_address and seconds is not None:
         raise ChoiceError(f"{its_cluster.name} is a burst, and the Flux of its root has its nodes: leave out the wait")
     if policy:
-        _ask(kubernetes, its_cluster.name, asked, policy, say=say, agree=agree)
+        _ask(kubernetes, its_cluster.name, size, group, policy, say=say, agree=agree)
     elif size is None:
         what = f"the size of {group}" if group else "its size"
         raise ChoiceError(f"{its_cluster.name} has no autoscaler that could choose {what}: give a number")
@@ -132,10 +126,16 @@ def _end_with_release(cluster: Cluster, job: Object, release: str) -> None:
 
 
 def _ask(  # noqa: PLR0913 - one has a name each
-    kubernetes: KubePort, name: str, asked: AskedSize, policy: dict[str, Any], *, say: streams.Say, agree: streams.Agree
+    kubernetes: KubePort,
+    name: str,
+    size: int | None,
+    group: str,
+    policy: dict[str, Any],
+    *,
+    say: streams.Say,
+    agree: streams.Agree,
 ) -> None:
     """Ask the autoscaler for a size, or for that of a group. Raises ChoiceError when it refuses."""
-    size, group = asked
     prefix = f"{group}=" if group else ""
     itself = f"{name} sizes its group {group}" if group else f"{name} sizes itself"
     limits = f"from {policy['min']} to {policy['max']}"

@@ -147,8 +147,8 @@ class MiniCluster(Submitting):
 
         release.check_size(size, group)
         release.check_post_renderer()
-        asked, seconds = scaling.AskedSize(size, group), math.inf if timeout is None else timeout
-        scaling.scale(self._kube, self.name, asked, seconds if wait else None, aloud(progress))
+        seconds = math.inf if timeout is None else timeout
+        scaling.scale(self._kube, self.name, size, group, seconds if wait else None, aloud(progress))
 
     @translated()
     def status(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ FORMER = {
     "Wanted": "BurstSpec",
     "AskedRelease": "ReleaseOptions",
     "Created": "CreateReleaseOptions",
-    "Asked": "ReplaceOptions",
+    "Asked": "what was asked",
     "StateTeller": "StateReporter",
     "Fate": "JobImpact",
     "Going": "AffectedJobs",

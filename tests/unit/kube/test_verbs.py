@@ -15,7 +15,7 @@ from minicluster.errors import MiniClusterError
 from minicluster.kube.kubectl import Kubernetes
 from minicluster.kube.port import KubePort
 from minicluster.lead import ask
-from minicluster.lifecycle.scaling import AskedSize, scale
+from minicluster.lifecycle.scaling import scale
 from minicluster.status.document import document
 from minicluster.status.lookup import Cluster
 from minicluster.status.reported import find_jobs
@@ -111,7 +111,7 @@ def waited(until: Any) -> Callable[[KubePort], Any]:
 
 def sized(kube: KubePort) -> Any:
     said: list[str] = []
-    scale(kube, "mini", AskedSize(3), 10, aloud(said.append))
+    scale(kube, "mini", 3, "", 10, aloud(said.append))
     return said
 
 

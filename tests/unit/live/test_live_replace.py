@@ -57,5 +57,5 @@ def test_replace_removes_a_job_only_if_it_refuses_the_values(
     monkeypatch.setattr(replace.remaking, "check_admission", step("admission"))
     monkeypatch.setattr(replace.remaking, "remove", step("remove"))
     monkeypatch.setattr(replace, "_make", step("make"))
-    replace.replace(kubernetes, "mini", replace.ReplaceOptions((), None, 1), lambda _: None)
+    replace.replace(kubernetes, "mini", (), None, 1, lambda _: None)
     assert done == steps
