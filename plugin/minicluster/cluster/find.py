@@ -25,16 +25,11 @@ class LiveCluster(NamedTuple):
     groups: Sequence[GroupNodes] = ()
 
 
-def find(kube: KubePort, name: str) -> LiveCluster | None:
-    """Return a MiniCluster, by its own name or its release's; None when there is none.
+def search(kube: KubePort, name: str) -> tuple[LiveCluster | None, set[str]]:
+    """Return a MiniCluster, by its own name or its release's; when there is none, also the names that there are.
 
     Raises StatusError for what can't be a name, KubernetesError.
     """
-    return search(kube, name)[0]
-
-
-def search(kube: KubePort, name: str) -> tuple[LiveCluster | None, set[str]]:
-    """Return a MiniCluster as `find` does; when there is none, also the names that there are."""
     check_name(name)
     if live := find_by_name(kube, name):
         return live, set()

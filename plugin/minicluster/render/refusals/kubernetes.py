@@ -167,9 +167,5 @@ def _all(cluster: MiniClusterModel) -> Iterator[tuple[str, str, object]]:
         for volume, fields in container.get("volumes", {}).items():
             for key in ("capacity", "emptyDirSizeLimit"):
                 yield f"{place}.volumes.{volume}.{key}", "storage", fields.get(key)
-    for path, name in {
-        "state.capacity": "storage",
-        "flux.memoryReserve": "memory",
-        "pod.sharedMemory": "memory",
-    }.items():
+    for path, name in QUANTITIES.items():
         yield path, name, value_at(cluster.spec, *path.split("."))
