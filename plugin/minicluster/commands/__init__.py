@@ -66,15 +66,6 @@ class Commands(click.Group):
         known = vars(import_module(f"{__package__}.{MODULES[name]}")).values()
         return next(each for each in known if isinstance(each, click.Command) and each.name == name)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of some words. Raises NoSuchCommand, with names that are near."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand:
-            raise click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx) from None
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by their sections, and then the options."""
         columns = formatter.width - 6 - max(map(len, MODULES))
@@ -113,7 +104,12 @@ def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -
         context.exit()
 
 
-@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    commands=dict.fromkeys(MODULES),  # click looks there for names that are near
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version",
     is_flag=True,
