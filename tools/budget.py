@@ -5,9 +5,7 @@ it.
 """
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain
@@ -19,6 +17,8 @@ PACKAGE = ROOT / "plugin" / "minicluster"
 TEMPLATES = ROOT / "charts" / "minicluster" / "templates"
 #: How far a figure may be below its limit before the limit has to follow
 SLACK_PART = 0.02
+#: A comment; or a text, of one line or of several
+NO_CODE = re.compile(r"""#[^\n]*|("{3}|'{3})(?:[^\\]|\\.)*?\1|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL)
 
 
 class Figure(NamedTuple):
@@ -91,14 +91,13 @@ def defines() -> int:
 
 def lines_of_tests() -> int:
     """Count the lines of the tests that have code."""
-    return sum(len(set(code_lines(path))) for path in (ROOT / "tests").rglob("*.py"))
+    return sum(code_lines(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("*.py"))
 
 
-def code_lines(path: Path) -> Iterator[int]:
-    """Yield the lines of a file that begin a token of code."""
-    text = io.StringIO(path.read_text(encoding="utf-8")).readline
-    without = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    yield from (token.start[0] for token in tokenize.generate_tokens(text) if token.type not in without)
+def code_lines(text: str) -> int:
+    """Count the lines that begin a token of code. The module tokenize takes eight times as long."""
+    without = NO_CODE.sub(lambda found: "" if found[0].startswith("#") else "text" + "\n" * found[0].count("\n"), text)
+    return sum(bool(line.strip()) for line in without.split("\n"))
 
 
 def module_name(path: Path) -> str:
@@ -140,7 +139,7 @@ FIGURES = (
     Figure("arrows between rooms", arrows, 125),
     Figure("doors of rooms", doors, 75),
     Figure("named templates of the chart", defines, 148),
-    Figure("lines of tests with code", lines_of_tests, 58060),
+    Figure("lines of tests with code", lines_of_tests, 58072),
     Figure("asserts of the package", asserts, 24, is_least=True),
 )
 

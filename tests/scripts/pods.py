@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,26 @@ COMMANDS = (
     "tail test timeout touch tr true wc"
 )
 RETRY = 85
+
+
+#: What the scripts know of a container, and what it is in the folder of a pod
+OF_A_CONTAINER = {
+    # the memory of the test's own machine decides nothing, and is not touched
+    " /sys/fs/cgroup\n": f" {ROOT}/cgroup\n",
+    " /dev/shm\n": f" {ROOT}/shm\n",
+    "make_folders /tmp\n": f"make_folders {ROOT}\n",
+    # the image's own tools are in one folder
+    " *:/usr/bin:*)": f" *:{ROOT}/bin:*)",
+    ":}/usr/bin:/bin": f":}}{ROOT}/bin",
+}
+
+
+@cache
+def for_tests(text: str) -> tuple[str, str]:
+    """Return a file of the ConfigMap as tests have it, and a name for it. All pods have the same programs."""
+    for its, ours in OF_A_CONTAINER.items():
+        text = text.replace(its, ours)
+    return text, hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,12 @@ class Process:
         self.popen.wait()
 
 
+def _write(path: str, text: str, mode: int) -> None:
+    file = Path(path)
+    file.write_text(text)
+    file.chmod(mode)
+
+
 def _link_commands(folder: Path, shell: str) -> None:
     """Fill a folder with the commands of an image whose /bin/sh is this shell."""
     folder.mkdir()
@@ -122,13 +148,18 @@ class Pod:
             "JOB_COMPLETION_INDEX": str(index),
         }
 
-    def _link(self, path: Path, text: str, mode: int) -> None:
+    def _put(self, path: str, text: str, mode: int) -> None:
         """Make a file by a link to that of an earlier pod: to write all the programs takes longer than most tests."""
-        first = self.shared / f"{hashlib.sha256(text.encode()).hexdigest()}-{mode:o}"
-        if not first.exists():
-            first.write_text(text)
-            first.chmod(mode)
-        path.hardlink_to(first)
+        text, name = for_tests(text)
+        if ROOT in text:
+            _write(path, text.replace(ROOT, str(self.root)), mode)
+            return
+        first = f"{self.shared}/{name}-{mode:o}"
+        try:
+            os.link(first, path)
+        except FileNotFoundError:
+            _write(first, text, mode)
+            os.link(first, path)
 
     def _commands(self) -> None:
         first = self.shared / self.shell
@@ -148,15 +179,7 @@ class Pod:
         for folder, files in (("minicluster", config_map["data"]), ("curve", secret["stringData"])):
             (self.home / folder).mkdir()
             for file, text in files.items():
-                path = self.home / folder / file
-                # the memory of the test's own machine decides nothing, and is not touched
-                its = text.replace(" /sys/fs/cgroup\n", f" {self.root}/cgroup\n")
-                its = its.replace(" /dev/shm\n", f" {self.root}/shm\n")
-                its = its.replace("make_folders /tmp\n", f"make_folders {self.root}\n")
-                # the image's own tools are in one folder
-                its = its.replace(" *:/usr/bin:*)", f" *:{self.root}/bin:*)")
-                its = its.replace(":}/usr/bin:/bin", f":}}{self.root}/bin")
-                self._link(path, its, 0o555 if folder == "minicluster" else 0o440)
+                self._put(f"{self.home}/{folder}/{file}", text, 0o555 if folder == "minicluster" else 0o440)
 
     def command(self, name: str, text: str) -> None:
         """Replace a command of the image, or add one."""
