@@ -11,9 +11,8 @@ SCRIPT = """set -eu
 mc_files=$MINICLUSTER_HOME/minicluster
 . "$mc_files/process.sh"
 hook() {
-  set -C
   n=1
-  until true >"$HOOKS/$n"; do n=$((n + 1)); done
+  until mkdir "$HOOKS/$n"; do n=$((n + 1)); done
   [ "$n" != "$NUMBER" ] || kill -TERM $$
 }
 trap stop TERM INT
