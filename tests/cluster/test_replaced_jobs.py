@@ -192,7 +192,7 @@ def test_an_interrupted_replacement_is_completed_by_the_same_command(
     said: list[str] = []
     # each goes on from where the one before it was interrupted
     for module, name, stop in (
-        (replacing, "remove", never),  # the queue is stopped
+        (replacing.remaking, "remove", never),  # the queue is stopped
         (Kubernetes, "kubectl", delete_and_stop),
         (replacing, "_make", never),  # the old Job is gone
         (revisions, "replace", never),

@@ -78,7 +78,6 @@ class Replacing:
         kube = self.commands.port(programs)
         vars(getattr(programs, "minicluster.lifecycle.remaking")).update(render=self._render)
         module = getattr(programs, "minicluster.lifecycle.replace")
-        asked = module.ReplaceOptions((f"--set=image={image}",), grace, START_SECONDS)
 
         def work() -> None:
             self.lead.say(f"replace: {image} is asked, with {grace} s")
@@ -86,7 +85,7 @@ class Replacing:
                 if does_as_told:
                     with suppress(CommandError):
                         self.commands.run("helm", ["rollback", "mc"], seconds=HELM_SECONDS)
-                module.replace(kube, "mc", asked, self._say)
+                module.replace(kube, "mc", (f"--set=image={image}",), grace, START_SECONDS, self._say)
                 self.outcome = None
             except MiniClusterError as error:
                 self.outcome = error

@@ -7,10 +7,9 @@ from unittest.mock import patch
 
 import pytest
 from minicluster.errors import AwayError
-from minicluster.sdk import ArgumentError, Job, SdkError
+from minicluster.sdk import ArgumentError, Job, MiniCluster, SdkError
 from minicluster.sdk.job_future import JobFuture
 from minicluster.sdk.outcome import FinishedJob
-from minicluster.sdk.submitting import Pictured
 from picture_lead import PictureLead
 
 HOSTILE = "<img src=x onerror='alert(1)'>&"
@@ -18,7 +17,7 @@ SHOWN = "&lt;img src=x onerror=&#x27;alert(1)&#x27;&gt;&amp;"
 LEFT = " style='text-align:left'"
 
 
-class Cluster(Pictured):
+class Cluster(MiniCluster):
     """A MiniCluster of a stand-in."""
 
     def __init__(self, lead: PictureLead, status: Any) -> None:
