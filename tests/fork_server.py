@@ -68,8 +68,10 @@ def imported(name: str) -> ModuleType:
     module = importlib.import_module(name)
     if name == "minicluster.__main__":
         commands = importlib.import_module("minicluster.commands")
-        for each in pkgutil.iter_modules(commands.__path__, f"{commands.__name__}."):
-            importlib.import_module(each.name)
+        for each in pkgutil.iter_modules(commands.__path__):
+            # the protocol takes longer to import than all else, and each fork would copy two thirds more
+            if not each.name.startswith("mcp_"):
+                importlib.import_module(f"{commands.__name__}.{each.name}")
     # a process of its own copies what it changes, and the collector changes all that it sees
     gc.collect()
     gc.freeze()
