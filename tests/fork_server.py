@@ -44,7 +44,7 @@ def _received(given: socket.socket) -> dict[str, Any] | None:
 
 
 def _become(request: dict[str, Any]) -> None:
-    """Have streams, folder, environment and words, as a new process has them."""
+    """Have streams, folder, environment and words, as a new process has them; then run what it begins with."""
     if request["session"]:
         os.setsid()
     for stream in (sys.stdin, sys.stdout, sys.stderr):
@@ -61,6 +61,7 @@ def _become(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = request["words"]
+    exec(request["first"], {})
 
 
 def imported(name: str) -> ModuleType:

@@ -80,7 +80,8 @@ def _adopted(module: str, request: Mapping[str, Any], descriptors: Sequence[int]
 class Forked(subprocess.Popen[Any]):
     """A `minicluster` with some words; or another ``module`` that has a `main`.
 
-    Of its streams those in ``closed``, by descriptor, are closed; it finds other modules of ``needs`` imported.
+    Of its streams those in ``closed``, by descriptor, are closed; it finds other modules of ``needs`` imported, and
+    runs some Python ``first``.
     """
 
     def __init__(
@@ -90,9 +91,10 @@ class Forked(subprocess.Popen[Any]):
         module: str = PACKAGE,
         closed: Sequence[int] = (),
         needs: Sequence[str] = (),
+        first: str = "",
         **how: Any,
     ) -> None:
-        self._module, self._closed, self._needs = module, closed, needs
+        self._module, self._closed, self._needs, self._first = module, closed, needs, first
         super().__init__([module, *words], **how)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
@@ -109,6 +111,7 @@ class Forked(subprocess.Popen[Any]):
         kept = {number: own for number, own in enumerate(its) if number not in self._closed}
         request = {
             "needs": self._needs,
+            "first": self._first,
             "words": list(map(str, given["args"])),
             "numbers": list(kept),
             "folder": str(given["cwd"] or Path.cwd()),

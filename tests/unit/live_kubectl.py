@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from unittest.mock import patch
 from click.testing import CliRunner
 from forks import Forked
 from status_samples import RUNNING, STARTS, job, pod
-from support import Done, Process, front_door
+from support import Done, front_door
 
 FORBIDDEN = 'Error from server (Forbidden): {0} is forbidden: User "u" cannot {1} resource "{0}" in the namespace "lab"'
 AWAY = "The connection to the server 10.0.0.1:6443 was refused - did you specify the right host or port?"
@@ -74,7 +73,7 @@ class Kubectl:
     needs: Sequence[str] = ()
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self._first = folder, ""
         self._write("kubectl", KUBECTL)
         (folder / "home" / "bin").mkdir(parents=True)
         self.flux('printf "<%s>" "$@"')
@@ -105,22 +104,20 @@ class Kubectl:
         """The environment in which kubectl is the stand-in."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("HELM_")}
         path = f"{self.folder}{os.pathsep}{os.environ['PATH']}"
-        return {**kept, "PATH": path, "PYTHONPATH": str(self.folder)}
+        return {**kept, "PATH": path}
 
     def begin_with(self, text: str) -> None:
         """Let what `start` starts begin with some Python."""
-        self._write("sitecustomize.py", text)
+        self._first = text
 
     def bears_no_outage(self) -> None:
         """Let what `start` starts have no time for an outage."""
         self.begin_with("import minicluster.kube.outage\nminicluster.kube.outage.OUTAGE_SECONDS = 0\n")
 
-    def start(self, *words: str, **how: Any) -> Process:
-        """Start `minicluster`: a fork of one, unless it begins with some Python."""
+    def start(self, *words: str, **how: Any) -> Forked:
+        """Start `minicluster`."""
         how = {"env": self.environment, **PIPES, "text": True, **how}
-        if (self.folder / "sitecustomize.py").exists():
-            return Process([sys.executable, "-m", "minicluster", *words], **how)
-        return Forked(words, needs=self.needs, **how)
+        return Forked(words, needs=self.needs, first=self._first, **how)
 
     def run(self, *words: str, stdin: str = "") -> Done:
         """Run `minicluster` to its end: in this process, unless its own children need its streams."""
