@@ -624,7 +624,13 @@ def test_an_incomplete_dump_does_not_replace_the_archive(make: Make, dump: bytes
     file = pod.root / "data/state.tgz"
     assert pod.run() == (0, f"minicluster: the state was not dumped: {file} is unchanged\n")
     assert file.read_bytes() == OLD
-    # the next lead says what is lost
+    # by this file the next lead sees that something is lost
+    assert (pod.root / "data/state.tgz.begun").exists()
+
+
+def test_a_lead_says_what_the_one_before_did_not_save(make: Make) -> None:
+    pod = with_archive(make, OLD, None)
+    pod.run()
     (pod.root / "dump").write_bytes(NEW)
     pod.renew()
     code, log = pod.run()
