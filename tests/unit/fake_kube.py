@@ -3,6 +3,7 @@
 import copy
 import select
 import socket
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,13 +118,14 @@ class FakeKube(KubePort):
         return found
 
     def sights(self, job: str, labels: str, every: float = WATCH_SECONDS) -> Iterator[Sight]:
-        """Yield again and again until the deadline; each time something may be new."""
+        """Yield again and again until the deadline, a hundred times a second; each time something may be new."""
         self.asked.append(("sights", job, f"{every:g}"))
         while True:
             is_last = self.is_late
             yield Sight(self.get("job", job), self.select("pods", labels))
             if is_last:
                 return
+            time.sleep(0.01)
 
     def run(self, pod: str, _container: str, words: Sequence[str], *, has_input: bool = False) -> FakeChannel:
         """Run the test's function."""
