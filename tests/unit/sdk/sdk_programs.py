@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from forks import forked
 from live_kubectl import Kubectl
 
 
@@ -25,6 +26,11 @@ class Programs:
         pipe = subprocess.PIPE
         command = [sys.executable, "-c", text, *words]
         return subprocess.Popen(command, env=self.environment, text=True, stdout=pipe, stderr=pipe)
+
+    def run_fork(self, text: str, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run a program to its end, where how Python ends is not the question."""
+        done = forked(text, *words, module="sdk_program", env=self.environment)
+        return subprocess.CompletedProcess([], done.code, done.out, done.err)
 
     def run(self, text: str, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run a program to its end."""

@@ -80,7 +80,7 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES)
 def test_a_coroutine_waits_for_jobs_and_cancels_them(tmp_path: Path, body: str) -> None:
     (text, expected, cancellations), programs = BODIES[body], Programs(tmp_path)
-    done = programs.run(PROGRAM.replace("{body}", text))
+    done = programs.run_fork(PROGRAM.replace("{body}", text))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [expected, True]
     assert sum("cancel" in asked for asked in programs.asked()) == cancellations

@@ -21,7 +21,7 @@ EXPECTED: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", EXPECTED)
 def test_a_program_that_forks_uses_the_sdk_in_parent_and_children(tmp_path: Path, what: str) -> None:
-    done = Programs(tmp_path).run(Path(__file__).with_name("forking.py").read_text(), what)
+    done = Programs(tmp_path).run_fork(Path(__file__).with_name("forking.py").read_text(), what)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     if what == "with_an_open_job":
