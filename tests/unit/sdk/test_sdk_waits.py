@@ -3,11 +3,13 @@
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_kube import FakeChannel, FakeKube
 from minicluster.lead import ask
+from minicluster.release.oneshot import SingleJob
 from minicluster.sdk import (
     ArgumentError,
     EndedError,
@@ -52,17 +54,33 @@ def test_a_wait_of_the_sdk_that_gives_up_says_why() -> None:
         assert str(caught.value) == f"mini in namespace lab: gave up after 0.1 s: Starting: {WHY}"
 
 
-def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    kube = namespace(job(), waiting("ContainerCreating"), helm={"--short": "run"})
+def helm(monkeypatch: pytest.MonkeyPatch, kube: FakeKube) -> None:
+    """Let a run in Python install in a namespace, where Helm knows mini."""
     kube.has["helm"] = "mini"
     monkeypatch.setattr("shutil.which", lambda _: "/bin/minicluster")
-    monkeypatch.setattr(wait, "START_SECONDS", 0.0)
     monkeypatch.setattr("minicluster.release.helm.is_helm_3", lambda: True)
     monkeypatch.setattr("minicluster.sdk.cluster.settled", lambda *_: kube)
+
+
+def test_a_run_of_the_sdk_tells_why_and_ends_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = namespace(job(), waiting("ContainerCreating"), helm={"--short": "run"})
+    helm(monkeypatch, kube)
+    monkeypatch.setattr(wait, "START_SECONDS", 0.0)
     told: list[str] = []
     with pytest.raises(EndedError, match=r"^mini can't start: the lead is Pending: ContainerCreating: MountVolume"):
         MiniCluster.run("true", image="a", name="mini", progress=told.append)
     assert told == ["installed mini in namespace lab", f"mini: Starting: {WHY}", "removing mini"]
+    assert [words[0] for words in kube.helms] == ["install", "list", "uninstall"]
+
+
+def test_a_run_of_the_sdk_with_a_folder_raises_the_end_of_its_lead(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kube = namespace(job(end=("Failed", "DeadlineExceeded")))
+    helm(monkeypatch, kube)
+    monkeypatch.setattr("minicluster.release.oneshot.job_of", lambda *_: SingleJob(1, {}, ["true"]))
+    with pytest.raises(EndedError, match=r"^mini has ended: Failed: "):
+        MiniCluster.run("true", image="a", name="mini", upload=str(tmp_path))
     assert [words[0] for words in kube.helms] == ["install", "list", "uninstall"]
 
 
