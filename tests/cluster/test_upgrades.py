@@ -73,7 +73,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Version:
     # the later version refuses a value that live releases have
     refusal = "yield 'flux.optionFlags is -o verbose=9: no more'"
     no_more = f"if cluster.flux['optionFlags'] == '-o verbose=9':\n        {refusal}\n    if"
-    own = 'cluster.flux["curveCert"] and'
+    own = 'view["disable"] and'
     change("plugin/minicluster/render/refusals/flux.py", f"if {own}", f"{no_more} {own}")
     change("plugin/minicluster/pod/leave/leave.py", "def main(", "def other(")
     change("plugin/minicluster/render/settings.py", '"mc_quiet"', '"mc_silent"')
