@@ -85,7 +85,8 @@ def test_a_job_on_spot_instances_continues_on_the_next_one(release: Install, vol
     assert 0 < saved < 60
     (copy,) = rows(cluster).keys() - {first}
     until(lambda: cluster.pod(0) == "" or rows(cluster).get(copy, [""])[0] == "RUN", STEP_SECONDS, "the next instance")
-    text = cluster.cluster.run("minicluster", "output", NAME, copy, "-n", cluster.namespace).out
-    assert text == f"continues after step {saved}\n"
+    asked = ("minicluster", "output", NAME, copy, "-n", cluster.namespace)
+    # a job that runs may have written nothing yet
+    until(lambda: cluster.cluster.run(*asked).out == f"continues after step {saved}\n", STEP_SECONDS, "its first line")
     assert "Complete" in cluster.wait_for_end()
     assert not (tmp_path / "spot.state").exists()
