@@ -66,7 +66,9 @@ def seen(cluster: Cluster, job: str) -> tuple[Any, Any, Any]:
     }
     asked = answers(cluster, "remote", '{"key": "k", "list": true}')
     sdk = [row for each in asked for row in each.get("jobs", []) if "/" in row["id"]]
-    table = cluster.lead.run(f"{MOUNT}/slurm/sacct", "-nP", "-o", "JobID,JobName,State", "-j", job).stdout.splitlines()
+    sacct = cluster.lead.run(f"{MOUNT}/slurm/sacct", "-nP", "-o", "JobID,JobName,State", "-j", job)
+    assert (sacct.returncode, sacct.stderr) == (0, "")
+    table = sacct.stdout.splitlines()
     return (
         [each for each in shape([*page.values()], job) if each[0]],
         sorted((row["id"].count("/"), row["name"], row["result"].upper() or None) for row in sdk),
