@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from minicluster.documents import value_at
-
 CONSTANTS_FILE = Path(__file__).parent.parent / "chart" / "files" / "constants.json"
 _CONSTANTS: dict[str, Any] = json.loads(CONSTANTS_FILE.read_text(encoding="utf-8"))
 
@@ -51,8 +49,11 @@ def default_values() -> Mapping[str, Any]:
 
 
 def default_value(path: str) -> Any:
-    """Return the chart's default of a value, such as ``pod.onStop``."""
-    return value_at(default_values(), *path.split("."))
+    """Return the chart's default of a value, such as ``pod.onStop``. Raises KeyError for a path that there is not."""
+    value: Any = default_values()
+    for key in path.split("."):
+        value = value[key]
+    return value
 
 
 def differing_from_defaults(given: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:

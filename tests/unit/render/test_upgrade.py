@@ -285,3 +285,9 @@ def test_a_refusal_has_what_the_chart_found_about_a_change_in_place() -> None:
         SpecError, match=r"asked is 2; Kubernetes 1\.36 can change it; uninstall flux first, which loses its queue, or "
     ):
         upgrade.refuse(installed, "mc", "lab", {})
+
+
+def test_the_default_of_a_value_that_there_is_not_is_an_error() -> None:
+    assert constants.default_value("pod.onStop") == "cancel"
+    with pytest.raises(KeyError):
+        constants.default_value("pod.onStops")
