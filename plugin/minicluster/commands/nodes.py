@@ -114,19 +114,18 @@ def copy_command(source: str, target: str, namespace: str, context: str, node: s
     from minicluster.exec import copy, upload
 
     (of, path), (to, place) = copy.split(source), copy.split(target)
-    for is_wrong, why in (
-        (of and to, f"{source} and {target} are both in a MiniCluster: give a path here for one of them"),
-        (not (of or to), f"{source} and {target} are both paths here: write one of them as NAME:PATH"),
-        (not (path if of else place), f"{source if of else target} has no path: write one after the colon"),
-        (to_all and node, f"--all copies to all nodes, and --node {node} to one: drop one of them"),
-        (to_all and of, f"--all copies to all nodes: {source} must be the target, not the source"),
-        (
-            to_all and not place.startswith("/"),
-            f"--all needs an absolute path, and {target} has none: write {to}:/{place}",
-        ),
-    ):
-        if is_wrong:
-            raise click.UsageError(why)
+    if of and to:
+        raise click.UsageError(f"{source} and {target} are both in a MiniCluster: give a path here for one of them")
+    if not (of or to):
+        raise click.UsageError(f"{source} and {target} are both paths here: write one of them as NAME:PATH")
+    if not (path if of else place):
+        raise click.UsageError(f"{source if of else target} has no path: write one after the colon")
+    if to_all and node:
+        raise click.UsageError(f"--all copies to all nodes, and --node {node} to one: drop one of them")
+    if to_all and of:
+        raise click.UsageError(f"--all copies to all nodes: {source} must be the target, not the source")
+    if to_all and not place.startswith("/"):
+        raise click.UsageError(f"--all needs an absolute path, and {target} has none: write {to}:/{place}")
     if to:
         Path(path).stat()  # before anything waits
     kubernetes = Kubernetes(context, namespace)

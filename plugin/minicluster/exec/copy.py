@@ -64,22 +64,15 @@ def copy_into(  # noqa: PLR0913 - what, where, and what of it
     folder, name = (place.path, own) if kind == "folder" else posixpath.split(place.path)
     is_folder = Path(source).is_dir()
     target, there = posixpath.join(folder, name), inner if kind == "folder" else kind
-    for is_wrong, why in (
-        (
-            kind == "file" and path.endswith("/"),
-            f"{path} is a file on {node}, not a folder: remove it, or give another path",
-        ),
-        (not kind and not has_parent, f"{path}: there is no folder {folder} on {node}: write {folder}/ to make it"),
-        # tar would remove what is there, and cp refuses
-        (
-            there and (there == "folder") != is_folder,
-            f"{target} is a {there} on {node}: remove it, or give another path",
-        ),
-    ):
-        if is_wrong:
-            raise StateError(why)
+    if kind == "file" and path.endswith("/"):
+        raise StateError(f"{path} is a file on {node}, not a folder: remove it, or give another path")
+    if not kind and not has_parent:
+        raise StateError(f"{path}: there is no folder {folder} on {node}: write {folder}/ to make it")
     if not kind and not is_folder:
         _refuse_name(path, own, f" on {node}")
+    if there and (there == "folder") != is_folder:
+        # tar would remove what is there, and cp refuses
+        raise StateError(f"{target} is a {there} on {node}: remove it, or give another path")
     where = _named(node, target)
     transfer = Transfer(source, where, say, is_folder, _size(source, only), only=among(name, only))
     with (
